@@ -1,0 +1,52 @@
+# Every command a contributor needs. `make help` lists them.
+
+PYTHON ?=
+PYTEST_ARGS ?=
+LOCK_ARGS ?=
+CHAOS_ARGS ?=
+BENCH_ARGS ?=
+BIN := .venv/bin
+LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS) pyproject.toml
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test bench chaos gen lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: .venv/.ready ## install everything the other commands need; nothing to do the second time
+	@scripts/system-parts
+
+.venv/.ready: requirements/dev.txt pyproject.toml scripts/venv
+	@PYTHON="$(PYTHON)" scripts/venv .venv requirements/dev.txt
+
+.venv-bench/.ready: requirements/bench.txt pyproject.toml scripts/venv
+	@PYTHON="$(PYTHON)" scripts/venv .venv-bench requirements/bench.txt
+
+check: setup ## format, lint, types, imports, tidy
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/pytest -q tests/tidy
+
+test: setup ## the whole default suite on real databases (PYTEST_ARGS="-k claim" narrows it)
+	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
+
+bench: setup .venv-bench/.ready ## claim and complete, measured next to raw SQL and to our peers
+	PYTHONPATH=. .venv-bench/bin/python bench/claims/run.py $(BENCH_ARGS)
+
+chaos: setup ## 200,000 simulated schedules (CHAOS_ARGS="--schedules 1000" for fewer)
+	$(BIN)/python -m takeup.testing.chaos $(CHAOS_ARGS)
+
+gen: setup ## write again what is generated from the code
+	$(BIN)/python scripts/gen.py
+
+lock: setup ## compile requirements/ again (LOCK_ARGS=--upgrade for newer versions)
+	$(LOCK) --group dev --extra postgres --extra duckdb -o requirements/dev.txt
+	$(LOCK) --group bench --extra postgres --extra duckdb -c requirements/dev.txt -o requirements/bench.txt
+
+clean: ## remove the environments and every cache
+	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

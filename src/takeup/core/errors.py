@@ -1,0 +1,155 @@
+"""The error tree: each error knows whether to try again, its HTTP status and what the reader can do."""
+
+
+class TakeupError(Exception):
+    """The root; `code` is stable, `help` says what to do."""
+
+    retryable = False
+    http_status = 500
+    help = "This is a fault in Takeup; please report it with the steps that led here."
+
+    @property
+    def code(self) -> str:
+        """The stable name used in problem documents and `--json` output."""
+        name = type(self).__name__
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
+
+
+class InvalidInput(TakeupError):
+    """What was handed in cannot be used; nothing was written."""
+
+    http_status = 422
+    help = "Correct the value that the message names and send it again."
+
+
+class InvalidSpec(InvalidInput):
+    """A job's spec is not JSON, is too large or is nested too deeply."""
+
+    help = "Send one JSON object within the size and depth that the message names."
+
+
+class InvalidPipeline(InvalidInput):
+    """A pipeline's stages do not form a graph that can run."""
+
+    help = "Correct the stage that the message names; `needs` may only point at stages declared before it."
+
+
+class UnknownPipeline(InvalidInput):
+    """No pipeline has this name."""
+
+    http_status = 404
+    help = "Use one of the pipelines that the message lists, or load the file that declares yours."
+
+
+class UnknownStage(InvalidInput):
+    """The pipeline has no stage of this name."""
+
+    http_status = 404
+    help = "Use one of the stages that the message lists."
+
+
+class InvalidResult(InvalidInput):
+    """A stage handed back a result that cannot be stored or split into segments."""
+
+    help = "Return JSON; a stage that others split by must return {'segments': [...]}."
+
+
+class NotFound(TakeupError):
+    """No row has this id."""
+
+    http_status = 404
+    help = "Check the id; `takeup jobs list` shows the jobs there are. Old jobs are in the archive."
+
+
+class Conflict(TakeupError):
+    """The request contradicts what is stored; nothing was written."""
+
+    http_status = 409
+    help = "Read the current state and decide again."
+
+
+class IdempotencyMismatch(Conflict):
+    """The idempotency key was used before with another body."""
+
+    help = "Use a new key for a new request, or send the very same body again."
+
+
+class SubjectBusy(Conflict):
+    """The subject already has a live job."""
+
+    help = "Wait for that job, or cancel it first."
+
+
+class VersionMismatch(Conflict):
+    """The row was changed since it was read."""
+
+    help = "Read the row again and repeat the change on the new version."
+
+
+class IllegalMove(Conflict):
+    """The row's state does not allow this move."""
+
+    help = "Look at the row's state; the states page of the docs lists the legal moves."
+
+
+class LeaseLost(Conflict):
+    """The token does not hold the task any more; the caller must stop and write nothing."""
+
+    help = "Stop working on this task: it was cancelled, or its lease ran out and it belongs to another."
+
+
+class WorkerRefused(TakeupError):
+    """The worker may not claim."""
+
+    http_status = 403
+    help = "Ask an operator to enable this worker; a drained worker must register again."
+
+
+class StoreError(TakeupError):
+    """The database could not do what was asked."""
+
+    http_status = 503
+    help = "Check that the database is up and reachable; `takeup doctor` shows what it sees."
+
+
+class StoreUnavailable(StoreError):
+    """The database cannot be reached or is too busy; whether the last write happened is unknown."""
+
+    retryable = True
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """The connection broke during a commit, so the write may or may not have happened."""
+
+    help = "Repeat the same call with the same request id: every write is safe to repeat."
+
+
+class StoreConfig(StoreError):
+    """The database URL or the database behind it cannot be used as configured."""
+
+    http_status = 500
+    help = "Correct TAKEUP_DATABASE_URL: sqlite:///FILE, postgresql://HOST/NAME or duckdb:///FILE."
+
+
+class StoreInUse(StoreConfig):
+    """Another process holds the database file."""
+
+    help = "DuckDB allows one process: stop the other one, or use SQLite or PostgreSQL for several."
+
+
+class NetworkFileSystem(StoreConfig):
+    """An embedded database file lies on a network file system, where its locks cannot be trusted."""
+
+    help = "Put the file on a local disk, or use PostgreSQL."
+
+
+class SchemaTooNew(StoreConfig):
+    """The database was upgraded by a newer Takeup."""
+
+    help = "Upgrade this Takeup to the version that upgraded the database; schemas never go back."
+
+
+class SchemaMissing(StoreConfig):
+    """The database has an older schema than this code, or none."""
+
+    help = "Run `takeup db upgrade`."

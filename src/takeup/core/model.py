@@ -1,0 +1,247 @@
+"""The rows as Python values: frozen, so that nothing but the store can change state."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal
+
+from takeup.core.ids import Token
+
+Control = Literal["READY", "PAUSED", "SKIP"]
+CONTROLS: tuple[Control, ...] = ("READY", "PAUSED", "SKIP")
+
+Order = Literal["continue", "drain", "cancel", "stalled", "lost"]
+"""What a holder is told by a renewal: go on, finish and stop taking work, or stop now and why."""
+
+ERROR_CHARS_MAX = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One run of a pipeline for one subject."""
+
+    id: str
+    pipeline: str
+    subject: str | None
+    generation: int
+    user_id: str
+    idempotency_key: str | None
+    priority: int
+    control: Control
+    status: str
+    spec: Mapping[str, Any]
+    error: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The row that is leased: one stage of one job, for one segment or for the whole."""
+
+    id: int
+    job_id: str
+    stage: str
+    segment: int | None
+    generation: int
+    status: str
+    phase: str
+    priority: int
+    control: Control
+    job_control: Control
+    available_at: datetime
+    ready_at: datetime | None
+    attempt: int
+    max_attempts: int
+    refunds: int
+    epoch: int
+    lease_s: float
+    stall_s: float | None
+    lease_owner: str | None
+    lease_slot: int | None
+    lease_expires_at: datetime | None
+    claimed_at: datetime | None
+    progress_percent: float
+    progress_note: str | None
+    progress_at: datetime | None
+    parameters: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to finish one task, as the worker that claimed it receives it."""
+
+    task_id: int
+    job_id: str
+    pipeline: str
+    stage: str
+    segment: int | None
+    generation: int
+    attempt: int
+    max_attempts: int
+    priority: int
+    token: Token
+    lease_s: float
+    expires_at: datetime
+    parameters: Mapping[str, Any]
+
+    @property
+    def held(self) -> "Held":
+        """The part of the lease that a report must carry."""
+        return Held(self.task_id, self.token)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A task and the token its caller believes to hold it with."""
+
+    task_id: int
+    token: Token
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """An output file of a task as its manifest names it."""
+
+    name: str
+    key: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A renewal; without percent and note it extends the lease but does not count as progress."""
+
+    held: Held
+    percent: float | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A finished task with its result and outputs."""
+
+    held: Held
+    result: Mapping[str, Any] = field(default_factory=dict)
+    artifacts: tuple[Artifact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed attempt; `after_s` overrides the policy's delay."""
+
+    held: Held
+    error: str
+    retryable: bool = True
+    after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the store says to one report: accepted, or refused and changing nothing.
+
+    The same report repeated with the same token gives the same answer again.
+    """
+
+    task_id: int
+    accepted: bool
+    status: str | None
+    order: Order = "continue"
+    expires_at: datetime | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """What a worker says of itself when it registers."""
+
+    id: str
+    name: str = ""
+    kind: Literal["local", "remote"] = "local"
+    slots: int = 1
+    capabilities: frozenset[str] = frozenset()
+    stages: tuple[str, ...] = ("*",)
+    """What it can run: `*`, `pipeline/*` or `pipeline/stage`."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A registered worker; idle and busy are derived from its live leases."""
+
+    id: str
+    name: str
+    kind: str
+    status: str
+    disabled: bool
+    slots: int
+    capabilities: frozenset[str]
+    stages: tuple[str, ...]
+    metadata: Mapping[str, Any]
+    incarnation: int
+    registered_at: datetime
+    last_heartbeat_at: datetime | None
+    load: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An outside effect that happens after commit: a webhook, a hint, a deletion."""
+
+    id: int
+    topic: str
+    subject: str
+    body: Mapping[str, Any]
+    status: str
+    attempt: int
+    created_at: datetime
+    available_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One claim of a task and how it ended, folded from the audit log."""
+
+    task_id: int
+    stage: str
+    segment: int | None
+    epoch: int
+    attempt: int
+    owner: str
+    claimed_at: datetime
+    outcome: str | None
+    ended_at: datetime | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the audit log."""
+
+    seq: int
+    logged_at: datetime
+    noun: str
+    event: str
+    actor: str
+    from_status: str | None
+    to_status: str | None
+    job_id: str | None = None
+    task_id: int | None = None
+    worker_id: str | None = None
+    generation: int | None = None
+    epoch: int | None = None
+    nonce_hash: str | None = None
+    attempt: int | None = None
+    lease_expires_at: datetime | None = None
+    available_at: datetime | None = None
+    request_id: str | None = None
+    reason: str | None = None

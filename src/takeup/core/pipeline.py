@@ -1,0 +1,189 @@
+"""A pipeline as a user declares it: stages, what each needs, and the graph they form."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from takeup.core.errors import InvalidPipeline, UnknownPipeline, UnknownStage
+from takeup.core.machine import PHASES
+from takeup.core.policy import Retry, check_lease_s, parse_duration
+
+NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z")
+STAGES_MAX = 256
+
+StageFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One deterministic step: what it needs, what it requires of a worker, how it is retried."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    each: Literal["segment"] | None = None
+    requires: frozenset[str] = frozenset()
+    prefers: str | None = None
+    phase: str = "processing"
+    lease_s: float = 300.0
+    stall_s: float | None = None
+    retry: Retry = field(default_factory=Retry)
+    version: int = 1
+    function: StageFunction | None = field(default=None, compare=False, repr=False)
+
+
+class Pipeline:
+    """A named graph of stages; declaring a stage checks it at once, so a bad graph never reaches a store."""
+
+    def __init__(
+        self, name: str, *, key: Sequence[str] = (), lease: str | float = "5m", version: int = 1
+    ) -> None:
+        """Start an empty pipeline; `key` names the spec fields that make up a job's subject."""
+        if not NAME.match(name):
+            raise InvalidPipeline(f"pipeline name {name!r} must match {NAME.pattern}")
+        self.name = name
+        self.key = tuple(key)
+        self.version = version
+        self.lease_s = check_lease_s(parse_duration(lease))
+        self.stages: dict[str, Stage] = {}
+
+    def __repr__(self) -> str:
+        """Name and stages, for messages."""
+        return f"Pipeline({self.name!r}: {', '.join(self.stages) or 'no stages'})"
+
+    def stage(
+        self,
+        *,
+        name: str | None = None,
+        needs: Iterable[str | StageFunction] = (),
+        retries: int | Retry | None = None,
+        lease: str | float | None = None,
+        stall: str | float | None = None,
+        **options: Any,
+    ) -> Callable[[StageFunction], StageFunction]:
+        """Declare the decorated function as a stage; `retries=3` means three attempts in all."""
+
+        def declare(function: StageFunction) -> StageFunction:
+            retry = Retry(max_attempts=retries) if isinstance(retries, int) else (retries or Retry())
+            self.add(
+                Stage(
+                    name=name or function.__name__,
+                    needs=tuple(n if isinstance(n, str) else n.__name__ for n in needs),
+                    lease_s=self.lease_s if lease is None else parse_duration(lease),
+                    stall_s=None if stall is None else parse_duration(stall),
+                    retry=retry,
+                    function=function,
+                    **{**options, "requires": frozenset(options.get("requires", ()))},
+                )
+            )
+            return function
+
+        return declare
+
+    def add(self, stage: Stage) -> None:
+        """Add a stage whose prerequisites are declared already."""
+        check_stage(stage)
+        if stage.name in self.stages:
+            raise InvalidPipeline(f"pipeline {self.name} has two stages named {stage.name}")
+        if len(self.stages) >= STAGES_MAX:
+            raise InvalidPipeline(f"pipeline {self.name} has more than {STAGES_MAX} stages")
+        for need in stage.needs:
+            if need not in self.stages and need != stage.name:
+                known = ", ".join(self.stages) or "none yet"
+                raise InvalidPipeline(
+                    f"stage {stage.name} needs {need!r}, which is not declared (there are: {known})"
+                )
+        check_graph([*self.stages.values(), stage])
+        self.stages[stage.name] = stage
+
+    def get(self, name: str) -> Stage:
+        """The stage with this name."""
+        if name not in self.stages:
+            known = ", ".join(self.stages) or "none"
+            raise UnknownStage(f"pipeline {self.name} has no stage {name!r}; it has: {known}")
+        return self.stages[name]
+
+    @classmethod
+    def of(cls, name: str, stages: Iterable[Stage], **options: Any) -> "Pipeline":
+        """A pipeline from ready-made stages in any order."""
+        pipeline = cls(name, **options)
+        stages = list(stages)
+        for stage in stages:
+            check_stage(stage)
+        for stage in sorted_stages(stages):
+            pipeline.add(stage)
+        return pipeline
+
+
+def check_stage(stage: Stage) -> None:
+    """Refuse a stage that no worker could run."""
+    if not NAME.match(stage.name):
+        raise InvalidPipeline(f"stage name {stage.name!r} must match {NAME.pattern}")
+    if stage.each not in (None, "segment"):
+        raise InvalidPipeline(f"stage {stage.name}: each={stage.each!r} is not 'segment'")
+    if stage.phase not in PHASES[1:]:
+        raise InvalidPipeline(
+            f"stage {stage.name}: phase {stage.phase!r} is not one of {', '.join(PHASES[1:])}"
+        )
+    for capability in stage.requires | ({stage.prefers} if stage.prefers else frozenset()):
+        if not NAME.match(capability):
+            raise InvalidPipeline(f"stage {stage.name}: capability {capability!r} must match {NAME.pattern}")
+    check_lease_s(stage.lease_s)
+    if stage.stall_s is not None and stage.stall_s <= 0:
+        raise InvalidPipeline(f"stage {stage.name}: stall {stage.stall_s} must be above 0 seconds")
+
+
+def sorted_stages(stages: Sequence[Stage]) -> list[Stage]:
+    """The stages with every prerequisite before its dependents, else the declared order."""
+    by_name = {stage.name: stage for stage in stages}
+    if len(by_name) < len(stages):
+        twice = next(s.name for i, s in enumerate(stages) if s.name in {t.name for t in stages[:i]})
+        raise InvalidPipeline(f"there are two stages named {twice}")
+    for stage in stages:
+        for need in stage.needs:
+            if need not in by_name:
+                raise InvalidPipeline(f"stage {stage.name} needs {need!r}, which does not exist")
+    done: dict[str, Stage] = {}
+    waiting = list(stages)
+    while waiting:
+        free = [s for s in waiting if all(n in done for n in s.needs)]
+        if not free:
+            raise InvalidPipeline(
+                f"the stages {', '.join(s.name for s in waiting)} wait for each other in a cycle"
+            )
+        done.update((s.name, s) for s in free)
+        waiting = [s for s in waiting if s.name not in done]
+    return list(done.values())
+
+
+def check_graph(stages: Sequence[Stage]) -> None:
+    """Refuse cycles and segment stages that nothing splits."""
+    by_name = {stage.name: stage for stage in sorted_stages(stages)}
+    for stage in stages:
+        if stage.each:
+            splitter_of(stage, by_name)
+
+
+def splitter_of(stage: Stage, by_name: dict[str, Stage]) -> str:
+    """The whole stage whose result lists the segments that this stage runs for.
+
+    A stage that follows other segment stages shares their segments; the first one has one whole prerequisite.
+    """
+    segment_needs = [by_name[need] for need in stage.needs if by_name[need].each]
+    sources = {splitter_of(need, by_name) for need in segment_needs} or set(stage.needs)
+    if len(sources) != 1:
+        raise InvalidPipeline(
+            f"stage {stage.name} runs for each segment, so exactly one stage must list the segments; "
+            f"it has {', '.join(sorted(sources)) or 'none'}"
+        )
+    return sources.pop()
+
+
+def find_pipeline(pipelines: Iterable[Pipeline], name: str) -> Pipeline:
+    """The pipeline with this name among those that are loaded."""
+    known = {pipeline.name: pipeline for pipeline in pipelines}
+    if name not in known:
+        raise UnknownPipeline(
+            f"no pipeline is named {name!r}; loaded are: {', '.join(sorted(known)) or 'none'}"
+        )
+    return known[name]

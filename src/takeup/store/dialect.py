@@ -1,0 +1,232 @@
+"""What differs between the databases in the text of a statement: types, the clock, arrays, locks.
+
+SQL is written once in the common subset; `{word}` is expanded here. A `{rows alias(column type, …)}` is a
+table made of a parameter, which is how every statement takes a batch.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from takeup.core.machine import JOB, MACHINES, PHASES
+
+DialectName = Literal["postgres", "sqlite", "duckdb"]
+
+PLACEHOLDER = re.compile(r"\{([a-z_.]+)(?: ([^{}]*))?\}")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+[0-9]*)")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+STATES = {
+    f"{machine.noun}.{part}": ", ".join(f"'{state}'" for state in getattr(machine, part))
+    for machine in MACHINES
+    for part in ("states", "live", "final")
+}
+
+ENABLED = "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)"
+"""Part of every holder's guard: an operator can switch a worker off in mid-run."""
+
+
+def to_micros(moment: datetime) -> int:
+    """A moment as SQLite stores it."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """A moment as SQLite stored it."""
+    return EPOCH + micros * MICROSECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A compiled query: text for one database and how to bind its parameters."""
+
+    name: str
+    sql: str
+    bind: Callable[[Mapping[str, Any]], Any]
+    folds: frozenset[str] = frozenset()
+    """Queries that this statement does the work of; it is then a whole transaction by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one database spells things; `injected_clock` makes time a parameter instead of its own clock."""
+
+    name: DialectName
+    injected_clock: bool = True
+
+    def expand(self, sql: str) -> str:
+        """The statement with every `{word}` spelled for this database."""
+        return PLACEHOLDER.sub(self._placeholder, sql)
+
+    def compile(self, name: str, sql: str, folds: frozenset[str] = frozenset()) -> Statement:
+        """The statement with its parameters in this database's style."""
+        return _COMPILERS[self.name](name, self.expand(sql), folds)
+
+    def _placeholder(self, match: re.Match[str]) -> str:
+        word, argument = match[1], match[2]
+        if word in STATES:
+            return STATES[word]
+        if word == "enabled":
+            return ENABLED
+        if word in ("now", "start"):
+            return self._now(word)
+        if word == "after":
+            return self._shifted("+", argument)
+        if word == "before":
+            return self._shifted("-", argument)
+        if word == "rows":
+            return self._rows(argument)
+        if word == "phase_rank":
+            return _PHASE_RANK.replace("*", argument)
+        if word == "phase_name":
+            return _PHASE_NAME.replace("*", argument)
+        text = _WORDS[self.name][word]
+        return text.replace("*", argument) if argument else text
+
+    def _now(self, word: str) -> str:
+        if self.injected_clock:
+            return "CAST(:now_at AS TIMESTAMPTZ)" if self.name == "postgres" else ":now_at"
+        return "clock_timestamp()" if word == "now" else "(SELECT clock_timestamp())"
+
+    def _shifted(self, sign: str, seconds: str) -> str:
+        now = self._now("now")
+        if self.name == "postgres":
+            return f"({now} {sign} make_interval(secs => {seconds}))"
+        micros = f"CAST({seconds} * 1000000 AS BIGINT)"
+        return (
+            f"({now} {sign} {micros})"
+            if self.name == "sqlite"
+            else f"({now} {sign} to_microseconds({micros}))"
+        )
+
+    def _rows(self, argument: str) -> str:
+        alias, _, columns = argument.rstrip(")").partition("(")
+        pairs = [column.split() for column in columns.split(",")]
+        if self.name == "postgres":
+            arrays = ", ".join(f":{alias}{i}::{_PG_TYPES[kind]}[]" for i, (_, kind) in enumerate(pairs))
+            names = ", ".join(column for column, _ in pairs)
+            return f"unnest({arrays}) AS {alias}({names})"
+        if self.name == "duckdb":
+            lists = ", ".join(
+                f"unnest(:{alias}{i}::{_DUCKDB_TYPES[kind]}[]) AS {column}"
+                for i, (column, kind) in enumerate(pairs)
+            )
+            return f"(SELECT {lists}) AS {alias}"
+        values = ", ".join(
+            f"json_extract(value, '$[{i}]') AS {column}" for i, (column, _) in enumerate(pairs)
+        )
+        return f"(SELECT {values} FROM json_each(:{alias})) AS {alias}"
+
+
+_RANKS = [*enumerate(PHASES), *((len(PHASES), state) for state in JOB.final)]
+_PHASE_RANK = "(CASE * " + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in _RANKS) + " END)"
+_PHASE_NAME = (
+    "(CASE * " + " ".join(f"WHEN {rank} THEN '{name}'" for rank, name in enumerate(PHASES)) + " END)"
+)
+
+_PG_TYPES = {"bigint": "bigint", "text": "text", "double": "float8", "bool": "bool", "time": "timestamptz"}
+_DUCKDB_TYPES = {
+    "bigint": "BIGINT",
+    "text": "TEXT",
+    "double": "DOUBLE",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMPTZ",
+}
+
+_WORDS: dict[DialectName, dict[str, str]] = {
+    "postgres": {
+        "time": "TIMESTAMPTZ",
+        "bool": "BOOLEAN",
+        "double": "DOUBLE PRECISION",
+        "true": "TRUE",
+        "false": "FALSE",
+        "serial": "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY",
+        "references": "REFERENCES *",
+        "fillfactor": "WITH (fillfactor = *)",
+        "greatest": "GREATEST",
+        "skip_locked": "FOR UPDATE SKIP LOCKED",
+        "lock": "FOR UPDATE",
+    },
+    "sqlite": {
+        "time": "INTEGER",
+        "bool": "INTEGER",
+        "double": "REAL",
+        "true": "1",
+        "false": "0",
+        "serial": "INTEGER PRIMARY KEY AUTOINCREMENT",
+        "references": "REFERENCES *",
+        "fillfactor": "",
+        "greatest": "MAX",
+        "skip_locked": "",
+        "lock": "",
+    },
+    "duckdb": {
+        "time": "TIMESTAMPTZ",
+        "bool": "BOOLEAN",
+        "double": "DOUBLE",
+        "true": "TRUE",
+        "false": "FALSE",
+        "serial": "BIGINT PRIMARY KEY DEFAULT nextval('*_seq')",
+        "references": "",
+        "fillfactor": "",
+        "greatest": "GREATEST",
+        "skip_locked": "",
+        "lock": "",
+    },
+}
+
+
+def _split_batch(parameter: str, params: Mapping[str, Any]) -> tuple[str, int] | None:
+    """`ids0` names column 0 of the batch `ids`, unless a parameter of just that name was given."""
+    head = parameter.rstrip("0123456789")
+    return None if head == parameter or parameter in params else (head, int(parameter[len(head) :]))
+
+
+def _value(parameter: str, params: Mapping[str, Any]) -> Any:
+    batch = _split_batch(parameter, params)
+    if batch is None:
+        return params[parameter]
+    head, column = batch
+    return [row[column] for row in params[head]]
+
+
+def _compile_postgres(name: str, sql: str, folds: frozenset[str]) -> Statement:
+    order: list[str] = []
+
+    def number(match: re.Match[str]) -> str:
+        if match[1] not in order:
+            order.append(match[1])
+        return f"${order.index(match[1]) + 1}"
+
+    text = PARAMETER.sub(number, sql)
+    return Statement(name, text, lambda params: [_value(parameter, params) for parameter in order], folds)
+
+
+def _compile_duckdb(name: str, sql: str, folds: frozenset[str]) -> Statement:
+    names = tuple(dict.fromkeys(PARAMETER.findall(sql)))
+    text = PARAMETER.sub(r"$\1", sql)
+    return Statement(name, text, lambda params: {p: _value(p, params) for p in names}, folds)
+
+
+def _compile_sqlite(name: str, sql: str, folds: frozenset[str]) -> Statement:
+    names = tuple(dict.fromkeys(PARAMETER.findall(sql)))
+    return Statement(name, sql, lambda params: {p: _sqlite_value(params[p]) for p in names}, folds)
+
+
+def _sqlite_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return to_micros(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return json.dumps(value, default=to_micros)
+    return value
+
+
+_COMPILERS: dict[DialectName, Callable[[str, str, frozenset[str]], Statement]] = {
+    "postgres": _compile_postgres,
+    "sqlite": _compile_sqlite,
+    "duckdb": _compile_duckdb,
+}

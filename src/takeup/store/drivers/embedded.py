@@ -1,0 +1,175 @@
+"""Runs operations on a database inside this process: one thread, one writer, a transaction a hop."""
+
+import asyncio
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from takeup.core.errors import NetworkFileSystem, StoreConfig
+from takeup.core.ports import Clock
+from takeup.store.dialect import Dialect, Statement
+from takeup.store.op import Op, Query, Rows, Script
+
+T = TypeVar("T")
+
+NETWORK_FILE_SYSTEMS = frozenset(
+    {
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "fuse.sshfs",
+        "fuse.glusterfs",
+        "lustre",
+    }
+)
+
+
+class Session(Protocol):
+    """One open connection to an embedded database, used by one thread."""
+
+    dialect: Dialect
+    catalog: dict[str, Statement]
+
+    def begin(self) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+    def execute(self, sql: str, params: Any) -> Rows: ...
+
+    def close(self) -> None: ...
+
+
+class WriterClock:
+    """The single writer's clock: the host's, but never going back while this process lives."""
+
+    def __init__(self) -> None:
+        """Start at the beginning of time."""
+        self._latest = datetime.min.replace(tzinfo=UTC)
+
+    def now(self) -> datetime:
+        """The current moment, or the latest one given out if the host's clock was set back."""
+        self._latest = max(self._latest, datetime.now(UTC))
+        return self._latest
+
+
+def run_op(session: Session, clock: Clock, op: Op[T]) -> T:
+    """One operation as one transaction."""
+    session.begin()
+    try:
+        result = drain(session, clock, op)
+        session.commit()
+    except BaseException:
+        session.rollback()
+        raise
+    return result
+
+
+def drain(session: Session, clock: Clock, op: Op[T]) -> T:
+    """Feed an operation its rows until it returns."""
+    try:
+        step = next(op)
+        while True:
+            step = op.send(execute(session, clock, step))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def execute(session: Session, clock: Clock, step: Query | Script) -> Rows:
+    """One step of an operation."""
+    if isinstance(step, Script):
+        return session.execute(step.sql, None)
+    statement = session.catalog[step.name]
+    return session.execute(statement.sql, statement.bind({**step.params, "now_at": clock.now()}))
+
+
+class EmbeddedDriver:
+    """A session behind its one thread."""
+
+    def __init__(self, executor: ThreadPoolExecutor, session: Session, clock: Clock) -> None:
+        """Use `open` instead: the session must be made in its thread."""
+        self.dialect = session.dialect
+        self._executor = executor
+        self._session = session
+        self._clock = clock
+
+    @classmethod
+    async def open(
+        cls, make: Callable[[Path | None, Clock], Session], path: Path | None, clock: Clock | None
+    ) -> "EmbeddedDriver":
+        """Open the file (None: in memory) in a new writer thread."""
+        if path is not None:
+            check_local(path)
+        executor = ThreadPoolExecutor(1, thread_name_prefix="takeup-writer")
+        real_clock = clock or WriterClock()
+        try:
+            session = await asyncio.get_running_loop().run_in_executor(executor, make, path, real_clock)
+        except BaseException:
+            executor.shutdown(wait=False)
+            raise
+        return cls(executor, session, real_clock)
+
+    async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
+        """Run the whole operation in the writer thread."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, lambda: run_op(self._session, self._clock, operation(*args, **kwargs))
+        )
+
+    read = run
+
+    async def close(self) -> None:
+        """Close the file and end the thread."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._executor, self._session.close)
+        await loop.run_in_executor(None, self._executor.shutdown)
+
+
+def path_of(url: str) -> Path | None:
+    """The file that an embedded database URL names; None for `:memory:`."""
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.netloc or not path.startswith("/"):
+        raise StoreConfig(
+            f"{url!r} names no file; write {parts.scheme}:///relative/file or {parts.scheme}:////absolute/file"
+        )
+    if path == "/:memory:":
+        return None
+    file = Path(path[1:])
+    if not file.name:
+        raise StoreConfig(f"{url!r} names no file")
+    return file
+
+
+def check_local(path: Path) -> None:
+    """Refuse a missing folder, and a file system whose locks cannot be trusted."""
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise StoreConfig(f"the folder {folder} for the database does not exist; create it first")
+    if sys.platform == "linux":
+        kind = file_system_of(folder.resolve(), Path("/proc/self/mounts").read_text("utf-8", "replace"))
+        if kind in NETWORK_FILE_SYSTEMS:
+            raise NetworkFileSystem(f"{path} lies on a network file system ({kind})")
+
+
+def file_system_of(folder: Path, mounts: str) -> str:
+    """The type of the file system that holds the folder, by a mount table."""
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        point = fields[1].replace("\\040", " ")
+        holds = folder == Path(point) or Path(point) in folder.parents
+        if holds and len(point) >= len(best):
+            best, kind = point, fields[2]
+    return kind

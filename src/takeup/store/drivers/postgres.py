@@ -1,0 +1,208 @@
+"""PostgreSQL: for a fleet. READ COMMITTED, row locks and compare-and-set; works through PgBouncer.
+
+An operation that is one statement needs no BEGIN and COMMIT round trips, so it is sent alone. Behind PgBouncer
+in transaction mode (`?pgbouncer=1` in the URL) every operation is an explicit transaction, nothing is prepared
+by name and no session state is used.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import asyncpg
+
+from takeup.core.errors import OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
+from takeup.core.ports import Clock
+from takeup.store.dialect import Dialect
+from takeup.store.op import Op, Query, Rows, Script
+from takeup.store.sqlfile import catalog
+
+T = TypeVar("T")
+
+POOL_SIZE = 10
+CONNECT_TIMEOUT_S = 10.0
+RACES_MAX = 5
+RACE_PAUSE_S = 0.02
+SETTINGS = {
+    "statement_timeout": "5s",
+    "lock_timeout": "1s",
+    "idle_in_transaction_session_timeout": "5s",
+    "timezone": "UTC",
+    "synchronous_commit": "on",
+    "default_transaction_isolation": "read committed",
+    "application_name": "takeup",
+}
+LOST_RACES = (
+    asyncpg.SerializationError,
+    asyncpg.DeadlockDetectedError,
+    asyncpg.LockNotAvailableError,
+    asyncpg.UniqueViolationError,
+)
+BROKEN = (
+    OSError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
+)
+
+
+class PostgresDriver:
+    """A pool of connections to one database."""
+
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", clock: Clock | None, *, pooled: bool) -> None:
+        """Use `connect` instead."""
+        self.dialect = Dialect("postgres", injected_clock=clock is not None)
+        self.catalog = catalog(self.dialect)
+        self._pool = pool
+        self._clock = clock
+        self._pooled = pooled
+        self._begin = "BEGIN"
+        if pooled:
+            limits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
+            self._begin += "".join(f"; SET LOCAL {name} = '{SETTINGS[name]}'" for name in limits)
+
+    @classmethod
+    async def connect(cls, url: str, *, clock: Clock | None = None) -> "PostgresDriver":
+        """Open a pool; the server must answer once."""
+        parts = urlsplit(url)
+        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        pooled = options.pop("pgbouncer", "0") not in ("0", "false", "")
+        dsn = urlunsplit(parts._replace(query=urlencode(options)))
+        try:
+            pool = await asyncpg.create_pool(
+                dsn,
+                min_size=1,
+                max_size=POOL_SIZE,
+                timeout=CONNECT_TIMEOUT_S,
+                statement_cache_size=0 if pooled else 1024,
+                server_settings={} if pooled else SETTINGS,
+                reset=_keep_session,
+            )
+        except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
+            raise StoreConfig(f"PostgreSQL refused the user or password of {_name(url)}") from error
+        except asyncpg.InvalidCatalogNameError as error:
+            raise StoreConfig(
+                f"the PostgreSQL server has no database as in {_name(url)}; create it first"
+            ) from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+            raise StoreUnavailable(
+                f"cannot reach PostgreSQL at {_name(url)}: {error or type(error).__name__}"
+            ) from error
+        return cls(pool, clock, pooled=pooled)
+
+    async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
+        """Run an operation as one transaction; a lost race is run again from its start."""
+        for race in range(RACES_MAX):
+            try:
+                return await self._attempt(operation(*args, **kwargs))
+            except LOST_RACES as error:
+                if race == RACES_MAX - 1:
+                    raise StoreUnavailable(f"PostgreSQL is too contended: {error}") from error
+                await asyncio.sleep(RACE_PAUSE_S * 2**race * random.random())  # noqa: S311 - spreads retries, not a secret
+        raise AssertionError("unreachable")
+
+    async def read(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
+        """Run an operation that only reads; each statement sees its own snapshot."""
+        return await self._attempt(operation(*args, **kwargs), is_read=True)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def _attempt(self, op: Op[T], *, is_read: bool = False) -> T:
+        transaction = _Transaction(self, may_run_alone=not self._pooled, is_read=is_read)
+        try:
+            async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
+                return await transaction.run(connection, op)
+        except LOST_RACES:
+            raise
+        except BROKEN as error:
+            if transaction.is_committing:
+                raise OutcomeUnknown(f"the connection broke during a commit: {error}") from error
+            raise StoreUnavailable(f"the connection to PostgreSQL broke: {error}") from error
+        except TimeoutError as error:
+            raise StoreUnavailable("no connection to PostgreSQL became free in time") from error
+        except (
+            asyncpg.TooManyConnectionsError,
+            asyncpg.QueryCanceledError,
+            asyncpg.OutOfMemoryError,
+        ) as error:
+            raise StoreUnavailable(f"PostgreSQL is too busy: {error}") from error
+        except asyncpg.PostgresError as error:
+            raise StoreError(f"PostgreSQL refused a statement: {error}") from error
+
+
+class _Transaction:
+    """Runs one operation on one connection; a statement that folds the rest commits by itself."""
+
+    def __init__(self, driver: PostgresDriver, *, may_run_alone: bool, is_read: bool) -> None:
+        self.is_committing = False
+        self._driver = driver
+        self._may_run_alone = may_run_alone
+        self._is_read = is_read
+        self._is_open = False
+        self._folded: frozenset[str] = frozenset()
+
+    async def run(self, connection: Any, op: Op[T]) -> T:
+        try:
+            step = next(op)
+            while True:
+                step = op.send(await self._execute(connection, step))
+        except StopIteration as stop:
+            await self._commit(connection)
+            result: T = stop.value
+            return result
+        except BaseException:
+            op.close()
+            await self._rollback(connection)
+            raise
+
+    async def _execute(self, connection: Any, step: Query | Script) -> Rows:
+        if isinstance(step, Script):
+            await self._open(connection)
+            return list(await connection.fetch(step.sql))
+        statement = self._driver.catalog[step.name]
+        if step.name in self._folded or not statement.sql:
+            return []
+        params = step.params
+        if self._driver._clock is not None:  # noqa: SLF001 - one unit with its driver
+            params = {**params, "now_at": self._driver._clock.now()}  # noqa: SLF001
+        is_whole = (bool(statement.folds) or self._is_read) and self._may_run_alone and not self._is_open
+        if not is_whole:
+            await self._open(connection)
+        self.is_committing = is_whole
+        rows: Rows = await connection.fetch(statement.sql, *statement.bind(params))
+        self.is_committing = False
+        self._folded |= statement.folds
+        return rows
+
+    async def _open(self, connection: Any) -> None:
+        if not self._is_open:
+            await connection.execute(self._driver._begin)  # noqa: SLF001
+            self._is_open = True
+
+    async def _commit(self, connection: Any) -> None:
+        if self._is_open:
+            self.is_committing = True
+            await connection.execute("COMMIT")
+            self._is_open = False
+
+    async def _rollback(self, connection: Any) -> None:
+        if self._is_open and not connection.is_closed():
+            try:
+                await connection.execute("ROLLBACK")
+            except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                connection.terminate()
+
+
+async def _keep_session(_connection: Any) -> None:
+    """Nothing to reset: no operation leaves session state behind."""
+
+
+def _name(url: str) -> str:
+    """The URL without its password."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, query=""))

@@ -1,0 +1,33 @@
+"""The shape of a store operation: a generator that yields named queries, receives rows and does no I/O.
+
+One operation is one transaction. A driver runs it; the simulator and the tests can stop it at every yield.
+"""
+
+from collections.abc import Generator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+Row = Mapping[str, Any]
+Rows = list[Row]
+
+
+class Query(NamedTuple):
+    """A named block of `store/sql` with its parameters."""
+
+    name: str
+    params: Mapping[str, Any]
+
+
+class Script(NamedTuple):
+    """Literal SQL without parameters; only migrations use it."""
+
+    sql: str
+
+
+Op = Generator[Query | Script, Rows, T]
+
+
+def query(name: str, /, **params: Any) -> Query:
+    """A query by name, with its parameters as keywords."""
+    return Query(name, params)

@@ -1,0 +1,123 @@
+"""Taking work: the most urgent tasks that this worker may do, each under a new token.
+
+The order is priority, then due time, then age. A worker serves the lanes it was assigned to; in a lane that
+prefers others, it leaves the first tasks to their free slots until they have been ready for `defer_s`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from takeup.core.errors import InvalidInput
+from takeup.core.ids import Token, lease_nonces, nonce_hash
+from takeup.core.machine import JOB, PHASES, TASK
+from takeup.core.model import Lease
+from takeup.store.op import Op, Row, query
+from takeup.store.ops.moves import log_tasks
+
+CLAIM_MAX = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """One request for work; repeated with the same id and secret it is answered with the same leases."""
+
+    worker_id: str
+    request_id: str
+    secret: str
+    limit: int = 1
+    defer_s: float = 60.0
+
+    def __post_init__(self) -> None:
+        """Refuse a request without bounds."""
+        if not 1 <= self.limit <= CLAIM_MAX:
+            raise InvalidInput(f"a claim of {self.limit} tasks is not within 1 to {CLAIM_MAX}")
+        if len(self.secret) < 32:
+            raise InvalidInput("the secret of a claim must have at least 32 characters")
+
+
+def claim(request: ClaimRequest) -> Op[list[Lease]]:
+    """Lease up to `limit` tasks to this worker, or give the leases of the same request again."""
+    hashes = {nonce_hash(nonce): nonce for nonce in lease_nonces(request.secret, request.limit)}
+    slots, picked = yield from _pick(request)
+    rows = yield query(
+        "claim_tasks",
+        worker_id=request.worker_id,
+        request_id=request.request_id,
+        limit_count=request.limit,
+        defer_s=request.defer_s,
+        n=list(enumerate(hashes, start=1)),
+        g=[(row["id"], slot, hash_) for row, slot, hash_ in zip(picked, slots, hashes, strict=False)],
+    )
+    if not rows:
+        again = yield query("claimed_before", worker_id=request.worker_id, request_id=request.request_id)
+        return _leases(again, hashes, {})
+    yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
+    move = TASK.move("claim")
+    yield from log_tasks(
+        move.actor,
+        [(row["id"], move.name, "READY", request.worker_id, row["nonce_hash"], None) for row in rows],
+        request.request_id,
+    )
+    yield from _start_jobs(picked, {row["id"] for row in rows}, request.request_id)
+    return _leases(rows, hashes, {row["id"]: row["pipeline"] for row in picked})
+
+
+def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
+    """Free slots and candidates, where the claim is not one statement."""
+    lanes = yield query("claim_lanes", worker_id=request.worker_id, defer_s=request.defer_s)
+    seen = yield query("claim_ledger", request_id=request.request_id)
+    if not lanes or seen:
+        return [], []
+    used = yield query("claim_slots", worker_id=request.worker_id)
+    free = sorted(set(range(1, lanes[0]["slots"] + 1)) - {row["lease_slot"] for row in used})
+    candidates: list[Row] = []
+    count = min(request.limit, len(free))
+    for lane in lanes if count else ():
+        deferred = int(lane["deferred_count"])
+        rows = yield query(
+            "claim_candidates",
+            lane_id=lane["lane_id"],
+            defer_s=request.defer_s,
+            limit_count=count + deferred,
+        )
+        candidates += [row for rank, row in enumerate(rows) if rank >= deferred or not row["is_fresh"]]
+    candidates.sort(key=lambda row: (-row["priority"], row["available_at"], row["id"]))
+    return free, candidates[:count]
+
+
+def _start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op[None]:
+    """Let each job enter the furthest phase of the tasks that were claimed of it."""
+    entering: dict[str, tuple[str, str]] = {}
+    for row in picked:
+        status, phase = entering.get(row["job_id"], (row["job_status"], row["job_status"]))
+        if row["id"] in claimed and PHASES.index(row["phase"]) > PHASES.index(phase):
+            entering[row["job_id"]] = status, row["phase"]
+    changes = {job_id: change for job_id, change in entering.items() if change[0] != change[1]}
+    if changes:
+        yield query("start_jobs", g=[(job_id, old, new) for job_id, (old, new) in changes.items()])
+        entries = [(job_id, f"enter_{new}", old, None) for job_id, (old, new) in changes.items()]
+        yield query("log_jobs", g=entries, actor=JOB.moves[0].actor.value, request_id=request_id)
+
+
+def _leases(rows: Sequence[Row], nonces: Mapping[str, str], pipelines: Mapping[int, str]) -> list[Lease]:
+    leases = [
+        Lease(
+            task_id=row["id"],
+            job_id=row["job_id"],
+            pipeline=pipelines.get(row["id"]) or row["pipeline"],
+            stage=row["stage"],
+            segment=row["segment"],
+            generation=row["generation"],
+            attempt=row["attempt"],
+            max_attempts=row["max_attempts"],
+            priority=row["priority"],
+            token=Token(row["epoch"], nonces[row["nonce_hash"]]),
+            lease_s=row["lease_s"],
+            expires_at=row["lease_expires_at"],
+            parameters=json.loads(row["parameters"]),
+        )
+        for row in rows
+        if row["nonce_hash"] in nonces
+    ]
+    return sorted(leases, key=lambda lease: (-lease.priority, lease.task_id))

@@ -1,0 +1,124 @@
+"""What people do to jobs: cancel, pause, resume, skip, change priority; and to single tasks."""
+
+from collections.abc import Sequence
+
+from takeup.core.errors import IllegalMove, InvalidInput, NotFound, VersionMismatch
+from takeup.core.machine import JOB, Actor
+from takeup.core.model import CONTROLS, Control
+from takeup.core.policy import check_priority
+from takeup.store.op import Op, Rows, query
+from takeup.store.ops.moves import close_jobs, move_tasks
+from takeup.store.ops.orchestrate import expand
+
+_CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
+
+
+def cancel(job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> Op[list[str]]:
+    """Cancel every live task of these jobs; tokens are void at once. Answers with the jobs that were live."""
+    yield from expand(_ids(job_ids))
+    tasks = yield query("live_tasks", j=_ids(job_ids))
+    jobs = yield from _jobs(job_ids)
+    yield from move_tasks("cancel", tasks, reason=reason)
+    yield from close_jobs(job_ids)
+    return [row["id"] for row in jobs if row["status"] in JOB.live]
+
+
+def set_control(
+    job_ids: Sequence[str], control: Control, *, reason: str | None = None, version: int | None = None
+) -> Op[list[str]]:
+    """Pause, resume or skip jobs. Pausing gates new claims only; skipping takes running tasks back first."""
+    if control not in CONTROLS:
+        raise InvalidInput(f"control {control!r} is not one of {', '.join(CONTROLS)}")
+    if control == "SKIP":
+        yield from expand(_ids(job_ids))
+    tasks = yield query("live_tasks", j=_ids(job_ids))
+    jobs = yield from _live_jobs(job_ids, version)
+    changed = [row for row in jobs if row["control"] != control]
+    if not changed:
+        return []
+    ids = _ids([row["id"] for row in changed])
+    yield query("set_job_control", j=ids, control=control)
+    yield query("set_tasks_job_control", j=ids, control=control)
+    yield from _log_jobs(_CONTROL_EVENT[control], changed, reason)
+    if control == "SKIP":
+        wanted = {job_id for (job_id,) in ids}
+        yield from _skip([row for row in tasks if row["job_id"] in wanted], reason)
+        yield from expand(ids)
+        yield from close_jobs(wanted)
+    return [row["id"] for row in changed]
+
+
+def set_task_control(
+    task_ids: Sequence[int], control: Control, *, reason: str | None = None
+) -> Op[list[int]]:
+    """Pause, resume or skip single tasks of live jobs."""
+    if control not in CONTROLS:
+        raise InvalidInput(f"control {control!r} is not one of {', '.join(CONTROLS)}")
+    wanted = [(task_id,) for task_id in task_ids]
+    tasks = yield query("tasks_by_id", g=wanted)
+    missing = set(task_ids) - {row["id"] for row in tasks}
+    if missing:
+        raise NotFound(f"no task has the id {min(missing)}")
+    changed = yield query("set_task_control", g=wanted, control=control)
+    if len(changed) < len(set(task_ids)):
+        done = min(set(task_ids) - {row["id"] for row in changed})
+        raise IllegalMove(f"task {done} is finished and cannot be changed")
+    if control == "SKIP":
+        yield from _skip(tasks, reason)
+        yield from close_jobs(row["job_id"] for row in tasks)
+    return sorted(row["id"] for row in changed)
+
+
+def set_priority(job_ids: Sequence[str], priority: int, *, version: int | None = None) -> Op[list[str]]:
+    """Change the priority of jobs and of everything in them that is not finished."""
+    check_priority(priority)
+    yield query("live_tasks", j=_ids(job_ids))
+    jobs = yield from _live_jobs(job_ids, version)
+    yield query("set_job_priority", j=_ids(job_ids), priority=priority)
+    yield query("set_tasks_priority", j=_ids(job_ids), priority=priority)
+    yield from _log_jobs("set_priority", jobs, str(priority))
+    return [row["id"] for row in jobs]
+
+
+def _skip(tasks: Rows, reason: str | None) -> Op[None]:
+    running = [row for row in tasks if row["status"] == "RUNNING"]
+    taken = set((yield from move_tasks("revoke", running, reason=reason or "skipped by an operator")))
+    waiting = [
+        {**row, "status": "READY", "lease_owner": None, "nonce_hash": None}
+        for row in running
+        if row["id"] in taken
+    ]
+    yield from move_tasks(
+        "skip", [*(row for row in tasks if row["status"] != "RUNNING"), *waiting], reason=reason
+    )
+
+
+def _ids(job_ids: Sequence[str]) -> list[tuple[str]]:
+    return [(job_id,) for job_id in sorted(set(job_ids))]
+
+
+def _jobs(job_ids: Sequence[str]) -> Op[Rows]:
+    rows = yield query("jobs_for_change", j=_ids(job_ids))
+    missing = set(job_ids) - {row["id"] for row in rows}
+    if missing:
+        raise NotFound(f"no job has the id {min(missing)!r}")
+    return rows
+
+
+def _live_jobs(job_ids: Sequence[str], version: int | None) -> Op[Rows]:
+    rows = yield from _jobs(job_ids)
+    for row in rows:
+        if version is not None and row["version"] != version:
+            raise VersionMismatch(f"job {row['id']} has version {row['version']}, not {version}")
+        if row["status"] not in JOB.live:
+            raise IllegalMove(f"job {row['id']} is {row['status']} and cannot be changed")
+    return rows
+
+
+def _log_jobs(event: str, jobs: Rows, reason: str | None) -> Op[None]:
+    yield query(
+        "log_jobs",
+        g=[(row["id"], event, row["status"], reason) for row in jobs],
+        actor=Actor.OPERATOR,
+        request_id=None,
+    )

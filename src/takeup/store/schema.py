@@ -1,0 +1,92 @@
+"""The guards that the databases themselves keep, rendered from the machine tables.
+
+Row shape is in the CHECK constraints of the migrations. Here are the triggers that refuse an illegal move, any
+edit of a final row, a birth in the wrong state and a forged epoch, whoever sends the statement. DuckDB has no
+triggers: there the guarded statements and the CHECKs stand alone, and one process writes.
+"""
+
+from collections.abc import Iterator
+
+from takeup.core.ids import digest
+from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Machine
+from takeup.store.dialect import DialectName
+
+TABLES: dict[str, Machine] = {"tasks": TASK, "jobs": JOB, "workers": WORKER, "outbox": OUTBOX}
+
+EPOCH_RULE = (
+    "NEW.epoch <> OLD.epoch + (CASE WHEN OLD.status = 'READY' AND NEW.status = 'RUNNING' THEN 1 ELSE 0 END)"
+    " OR (OLD.status = 'RUNNING' AND NEW.status = 'RUNNING' AND NEW.nonce_hash <> OLD.nonce_hash)"
+)
+"""A token changes only by a claim, and only to the next epoch."""
+
+
+def illegal_update(machine: Machine) -> str:
+    """The condition on OLD and NEW under which an update must be refused."""
+    pairs = sorted(f"{source}>{target}" for source, target in machine.pairs() if source != target)
+    rules = [f"(OLD.status <> NEW.status AND OLD.status || '>' || NEW.status NOT IN ({_list(pairs)}))"]
+    if machine.final:
+        rules.insert(0, f"OLD.status IN ({_list(machine.final)})")
+    if machine is TASK:
+        rules.append(f"({EPOCH_RULE})")
+    return " OR ".join(rules)
+
+
+def illegal_insert(machine: Machine) -> str:
+    """The condition on NEW under which a new row must be refused."""
+    return f"NEW.status NOT IN ({_list(machine.initial)})"
+
+
+def illegal_delete(machine: Machine) -> str:
+    """The condition on OLD under which a row must not be removed: only final rows may leave for the archive."""
+    return f"OLD.status IN ({_list(machine.live)})"
+
+
+def guards(dialect: DialectName) -> list[str]:
+    """The statements that install every guard, replacing older ones."""
+    if dialect == "postgres":
+        return list(_postgres_guards())
+    if dialect == "sqlite":
+        return list(_sqlite_guards())
+    return []
+
+
+def fingerprint(dialect: DialectName) -> str:
+    """Changes whenever the guards do, so that they are installed again."""
+    return digest("\n".join(guards(dialect)))
+
+
+def _rules() -> Iterator[tuple[str, str, str, str]]:
+    for table, machine in TABLES.items():
+        yield table, "UPDATE", illegal_update(machine), f"illegal move of a {machine.noun}"
+        yield table, "INSERT", illegal_insert(machine), f"a {machine.noun} cannot start in this state"
+        if machine.final:
+            yield table, "DELETE", illegal_delete(machine), f"a live {machine.noun} cannot be deleted"
+    yield "audit", "UPDATE", "1 = 1", "the audit log is never edited"
+
+
+def _postgres_guards() -> Iterator[str]:
+    yield (
+        "CREATE OR REPLACE FUNCTION takeup_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'takeup: %', TG_ARGV[0] USING ERRCODE = 'check_violation'; END $$"
+    )
+    for table, event, condition, message in _rules():
+        name = f"{table}_guard_{event.lower()}"
+        yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
+        yield (
+            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({condition}) "
+            f"EXECUTE FUNCTION takeup_refuse('{message}')"
+        )
+
+
+def _sqlite_guards() -> Iterator[str]:
+    for table, event, condition, message in _rules():
+        name = f"{table}_guard_{event.lower()}"
+        yield f"DROP TRIGGER IF EXISTS {name}"
+        yield (
+            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({condition}) "
+            f"BEGIN SELECT RAISE(ABORT, 'takeup: {message}'); END"
+        )
+
+
+def _list(words: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(f"'{word}'" for word in words)

@@ -1,0 +1,133 @@
+-- Taking work. On PostgreSQL the whole claim is one statement, so it is one round trip and one commit.
+
+-- name: claim_lanes
+SELECT l.lane_id, w.slots,
+  CASE WHEN l.preferred THEN 0 ELSE (
+    SELECT COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0)
+    FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
+    WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
+      AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
+  ) END AS deferred_count
+FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
+WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
+ORDER BY l.lane_id;
+
+-- name: claim_lanes [postgres]
+-- claim_tasks looks at the lanes itself
+
+-- name: claim_slots
+SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id;
+
+-- name: claim_slots [postgres]
+-- claim_tasks counts the slots itself
+
+-- name: claim_ledger
+SELECT request_id FROM claims WHERE request_id = :request_id;
+
+-- name: claim_ledger [postgres]
+-- claim_tasks looks the request up itself
+
+-- name: claim_candidates
+SELECT t.id, t.lane_id, t.priority, t.available_at, t.phase, t.job_id, j.status AS job_status, j.pipeline,
+  CASE WHEN t.ready_at > {before :defer_s} THEN 1 ELSE 0 END AS is_fresh
+FROM (
+  SELECT * FROM tasks
+  WHERE lane_id = :lane_id AND status = 'READY' AND control = 'READY' AND job_control = 'READY'
+    AND available_at <= {start} AND attempt < max_attempts
+  ORDER BY priority DESC, available_at, id LIMIT :limit_count
+) t JOIN jobs j ON j.id = t.job_id
+ORDER BY t.priority DESC, t.available_at, t.id;
+
+-- name: claim_tasks
+UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
+  lease_slot = g.slot, nonce_hash = g.nonce_hash, lease_expires_at = {after lease_s}, claimed_at = {now},
+  claim_request = :request_id, started_at = COALESCE(started_at, {now}), progress_at = {now},
+  progress_percent = 0, progress_note = NULL
+FROM {rows g(task_id bigint, slot bigint, nonce_hash text)}
+WHERE tasks.id = g.task_id AND status = 'READY'
+RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
+  lease_s, lease_expires_at, parameters, available_at;
+
+-- name: claim_tasks [postgres]
+-- folds: log_tasks, add_claim, start_jobs, log_jobs, claimed_before
+WITH lanes_served AS MATERIALIZED (
+  SELECT l.lane_id, CASE WHEN l.preferred THEN 0 ELSE (
+    SELECT COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0)
+    FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
+    WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
+      AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
+  ) END AS deferred_count
+  FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
+  WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
+    AND NOT EXISTS (SELECT 1 FROM claims WHERE request_id = :request_id)
+), offers AS MATERIALIZED (
+  SELECT s.slot, o.nonce_hash, o.place
+  FROM (
+    SELECT slot, ROW_NUMBER() OVER (ORDER BY slot) AS place
+    FROM generate_series(1, (SELECT slots FROM workers WHERE id = :worker_id)) AS slot
+    WHERE slot NOT IN (SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
+    ORDER BY slot LIMIT :limit_count
+  ) s JOIN (SELECT place, nonce_hash FROM {rows n(place bigint, nonce_hash text)}) o USING (place)
+), candidates AS MATERIALIZED (
+  SELECT c.*, l.deferred_count, ROW_NUMBER() OVER (PARTITION BY l.lane_id ORDER BY c.priority DESC, c.available_at, c.id) AS rank
+  FROM lanes_served l CROSS JOIN LATERAL (
+    SELECT t.id, t.priority, t.available_at, t.ready_at FROM tasks t
+    WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
+      AND t.available_at <= {start} AND t.attempt < t.max_attempts
+    ORDER BY t.priority DESC, t.available_at, t.id
+    LIMIT (SELECT COUNT(*) FROM offers) + l.deferred_count FOR UPDATE SKIP LOCKED
+  ) c
+), picked AS MATERIALIZED (
+  SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, available_at, id) AS place
+  FROM candidates WHERE rank > deferred_count OR ready_at <= {before :defer_s}
+  ORDER BY priority DESC, available_at, id LIMIT (SELECT COUNT(*) FROM offers)
+), ledger AS (
+  INSERT INTO claims (request_id, worker_id, claimed_at)
+  SELECT :request_id, :worker_id, {now} WHERE EXISTS (SELECT 1 FROM picked)
+  ON CONFLICT DO NOTHING RETURNING request_id
+), moved AS (
+  UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
+    lease_slot = offers.slot, nonce_hash = offers.nonce_hash, lease_expires_at = {after lease_s}, claimed_at = {now},
+    claim_request = :request_id, started_at = COALESCE(started_at, {now}), progress_at = {now},
+    progress_percent = 0, progress_note = NULL
+  FROM picked JOIN offers USING (place)
+  WHERE tasks.id = picked.id AND tasks.status = 'READY' AND EXISTS (SELECT 1 FROM ledger)
+  RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
+    lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
+), logged AS (
+  INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
+    epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id)
+  SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
+    epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
+  FROM moved
+), started AS (
+  UPDATE jobs SET status = {phase_name m.rank}, started_at = COALESCE(jobs.started_at, {now}), updated_at = {now},
+    version = jobs.version + 1
+  FROM (SELECT job_id, MAX({phase_rank phase}) AS rank FROM moved GROUP BY job_id) m JOIN jobs former ON former.id = m.job_id
+  WHERE jobs.id = m.job_id AND {phase_rank jobs.status} < m.rank
+  RETURNING jobs.id, jobs.generation, jobs.status, former.status AS from_status
+), started_logged AS (
+  INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, generation, request_id)
+  SELECT {now}, 'job', 'enter_' || status, 'store', from_status, status, id, generation, :request_id FROM started
+)
+SELECT m.id, m.job_id, j.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.epoch,
+  m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters
+FROM moved m JOIN jobs j ON j.id = m.job_id
+UNION ALL
+SELECT t.id, t.job_id, j.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
+  t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters
+FROM tasks t JOIN jobs j ON j.id = t.job_id
+WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
+
+-- name: add_claim
+INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :worker_id, {now});
+
+-- name: claimed_before
+-- What a repeated request still holds; empty once its leases have ended.
+SELECT t.id, t.job_id, j.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
+  t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters
+FROM tasks t JOIN jobs j ON j.id = t.job_id
+WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
+
+-- name: forget_claims
+DELETE FROM claims WHERE claimed_at < {before :older_than_s};

@@ -1,0 +1,92 @@
+-- Jobs, their stages and their roll-up.
+
+-- name: jobs_by_key
+SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash FROM jobs j
+JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key text)}) k
+  ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key
+UNION ALL
+SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash FROM jobs_archive j
+JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key text)}) k
+  ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key;
+
+-- name: live_by_subject
+SELECT id, live_subject FROM jobs WHERE live_subject IN (SELECT subject FROM {rows s(subject text)});
+
+-- name: lanes_by_name
+SELECT id, name FROM lanes WHERE name IN (SELECT name FROM {rows n(name text)});
+
+-- name: add_lanes
+INSERT INTO lanes (name, pipeline, stage, requires, prefers)
+SELECT name, pipeline, stage, requires, prefers
+FROM {rows n(name text, pipeline text, stage text, requires text, prefers text)} WHERE 1 = 1
+ON CONFLICT DO NOTHING;
+
+-- name: add_jobs
+INSERT INTO jobs (id, pipeline, subject, live_subject, generation, user_id, idempotency_key, priority, control, status,
+  spec, spec_hash, created_at, updated_at)
+SELECT g.id, g.pipeline, g.subject, g.subject,
+  1 + COALESCE((SELECT MAX(generation) FROM (
+    SELECT generation FROM jobs WHERE subject = g.subject
+    UNION ALL SELECT generation FROM jobs_archive WHERE subject = g.subject) earlier), 0),
+  g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
+FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
+RETURNING id, generation;
+
+-- name: add_stages
+INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)
+SELECT g.job_id, g.stage, g.position, g.lane_id, g.phase, g.lease_s, g.stall_s, g.max_attempts, g.retry, g.version,
+  g.splitter, CASE WHEN g.splitter IS NULL THEN {now} END
+FROM {rows g(job_id text, stage text, position bigint, lane_id bigint, phase text, lease_s double, stall_s double, max_attempts bigint, retry text, version bigint, splitter text)};
+
+-- name: add_needs
+INSERT INTO task_deps (job_id, stage, needs, per_segment)
+SELECT g.job_id, g.stage, g.needs, g.per_segment FROM {rows g(job_id text, stage text, needs text, per_segment bool)};
+
+-- name: splittable_stages
+SELECT s.job_id, s.stage, p.status, p.result FROM job_stages s
+JOIN tasks p ON p.job_id = s.job_id AND p.stage = s.splitter
+WHERE s.expanded_at IS NULL AND p.status IN ('DONE', 'SKIPPED') AND s.job_id IN (SELECT job_id FROM {rows j(job_id text)})
+ORDER BY s.job_id, s.position;
+
+-- name: expand_stage
+UPDATE job_stages SET expanded_at = {now} WHERE job_id = :job_id AND stage = :stage AND expanded_at IS NULL RETURNING stage;
+
+-- name: start_jobs
+UPDATE jobs SET status = g.to_status, started_at = COALESCE(jobs.started_at, {now}), updated_at = {now},
+  version = jobs.version + 1
+FROM {rows g(job_id text, from_status text, to_status text)}
+WHERE jobs.id = g.job_id AND jobs.status = g.from_status;
+
+-- name: closable_jobs
+-- Live jobs of the list in which nothing is left to do, and how each ended.
+SELECT j.id, j.status AS from_status,
+  CASE WHEN EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = j.id AND b.status = 'FAILED') THEN 'failed'
+    WHEN EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = j.id AND b.status = 'CANCELLED') THEN 'cancelled'
+    ELSE 'completed' END AS to_status,
+  (SELECT MIN(b.stage || ': ' || COALESCE(b.error, 'failed')) FROM tasks b WHERE b.job_id = j.id AND b.status = 'FAILED') AS error
+FROM jobs j
+WHERE j.status IN ({job.live}) AND j.id IN (SELECT job_id FROM {rows j(job_id text)})
+  AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = j.id AND o.status IN ({task.live}))
+  AND (NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = j.id AND s.expanded_at IS NULL)
+    OR EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = j.id AND b.status IN ('FAILED', 'CANCELLED')));
+
+-- name: close_jobs
+UPDATE jobs SET status = g.to_status, error = g.error, live_subject = NULL, updated_at = {now}, version = jobs.version + 1,
+  finished_at = {greatest}({now}, COALESCE(jobs.started_at, {now}))
+FROM {rows g(job_id text, from_status text, to_status text, error text)}
+WHERE jobs.id = g.job_id AND jobs.status = g.from_status
+RETURNING jobs.id, jobs.status;
+
+-- name: live_jobs
+SELECT id FROM jobs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND id > :after ORDER BY id LIMIT :limit_count;
+
+-- name: jobs_for_change
+SELECT id, status, control, priority, version FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) ORDER BY id {lock};
+
+-- name: set_job_control
+UPDATE jobs SET control = :control, updated_at = {now}, version = version + 1
+WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live}) RETURNING id, status;
+
+-- name: set_job_priority
+UPDATE jobs SET priority = :priority, updated_at = {now}, version = version + 1
+WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live}) RETURNING id, status;

@@ -1,0 +1,309 @@
+"""The store as its users see it: one facade a role, each with exactly the moves of its actor.
+
+A worker has no method that could advance another task, the orchestrator none that could finish one. All of them
+share one driver, and every method is one transaction.
+"""
+
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from random import SystemRandom
+
+from takeup.core.errors import TakeupError
+from takeup.core.ids import RandomBytes, new_id
+from takeup.core.model import (
+    Answer,
+    Artifact,
+    Attempt,
+    Completion,
+    Control,
+    Event,
+    Failure,
+    Held,
+    Job,
+    Lease,
+    Message,
+    Progress,
+    Task,
+    Worker,
+    WorkerSpec,
+)
+from takeup.core.plan import NewJob, plan_job
+from takeup.core.ports import Clock
+from takeup.store import migrate
+from takeup.store.drivers import Driver, connect
+from takeup.store.ops import (
+    archive,
+    claim,
+    operate,
+    orchestrate,
+    outbox,
+    read,
+    recover,
+    report,
+    submit,
+    worker,
+)
+
+CLAIM_EXPIRES_MAX = 8
+"""How many overdue leases a claim that found nothing takes back before it looks once more."""
+
+ADVANCE_MAX = 20_000
+"""How many tasks one pass of the orchestrator may change."""
+
+
+class ReadStore:
+    """Lists and details; everybody may look."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Read through this driver."""
+        self._driver = driver
+
+    async def job(self, job_id: str) -> Job:
+        """One job."""
+        return await self._driver.read(read.job, job_id)
+
+    async def jobs(
+        self, where: read.JobFilter | None = None, *, before: Job | None = None, limit: int = 100
+    ) -> list[Job]:
+        """A page of jobs, newest first; `before` is the last job of the page before."""
+        return await self._driver.read(read.jobs, where or read.JobFilter(), before, limit)
+
+    async def task(self, task_id: int) -> Task:
+        """One task."""
+        return await self._driver.read(read.task, task_id)
+
+    async def tasks(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[Task]:
+        """A page of a job's tasks in the order they were created."""
+        return await self._driver.read(read.tasks, job_id, after, limit)
+
+    async def attempts(self, job_id: str, *, limit: int = 1000) -> list[Attempt]:
+        """Every claim of a job's tasks and how it ended."""
+        return await self._driver.read(read.attempts, job_id, limit)
+
+    async def artifacts(self, job_id: str, *, limit: int = 1000) -> list[Artifact]:
+        """A job's output files."""
+        return await self._driver.read(read.artifacts, job_id, limit)
+
+    async def task_counts(self, job_id: str) -> dict[tuple[str, str], int]:
+        """How many tasks of a job are in each (stage, status)."""
+        return await self._driver.read(read.task_counts, job_id)
+
+    async def queue_counts(self) -> dict[str, int]:
+        """How many live tasks are in each status."""
+        return await self._driver.read(read.queue_counts)
+
+    async def worker(self, worker_id: str) -> Worker:
+        """One worker with its load."""
+        return await self._driver.read(read.worker, worker_id)
+
+    async def workers(self, *, after: str = "", limit: int = 1000) -> list[Worker]:
+        """A page of workers."""
+        return await self._driver.read(read.workers, after, limit)
+
+    async def events(self, *, after: int = 0, limit: int = 1000, job_id: str | None = None) -> list[Event]:
+        """A page of the audit log."""
+        return await self._driver.read(read.events, after, limit, job_id)
+
+    async def now(self) -> datetime:
+        """The database's time, by which all leases and delays are kept."""
+        return await self._driver.read(read.clock)
+
+
+class WorkerStore:
+    """What a worker may do: register, claim, and report on the leases it holds."""
+
+    def __init__(self, driver: Driver, luck: Callable[[], float] = SystemRandom().random) -> None:
+        """`luck` in [0, 1) spreads the delays of retries."""
+        self._driver = driver
+        self._luck = luck
+
+    async def register(self, spec: WorkerSpec) -> None:
+        """Become known and active."""
+        await self._driver.run(worker.register, spec)
+
+    async def heartbeat(self, worker_ids: Sequence[str]) -> dict[str, str]:
+        """Say that these workers live; answers with the status of each."""
+        return await self._driver.run(worker.heartbeat, worker_ids)
+
+    async def leave(self, worker_ids: Sequence[str]) -> list[str]:
+        """Say good-bye."""
+        return await self._driver.run(worker.leave, worker_ids)
+
+    async def claim(self, request: claim.ClaimRequest) -> list[Lease]:
+        """Lease tasks; a claim that finds none first takes back a few leases that are over."""
+        leases = await self._driver.run(claim.claim, request)
+        if not leases and await self._driver.run(recover.expire, CLAIM_EXPIRES_MAX):
+            leases = await self._driver.run(claim.claim, request)
+        return leases
+
+    async def renew(
+        self, worker_id: str, reports: Sequence[Progress], *, request_id: str | None = None
+    ) -> list[Answer]:
+        """Extend leases and note progress."""
+        return await self._driver.run(report.renew, worker_id, reports, request_id=request_id)
+
+    async def complete(
+        self, worker_id: str, reports: Sequence[Completion], *, request_id: str | None = None
+    ) -> list[Answer]:
+        """Finish tasks."""
+        return await self._driver.run(report.complete, worker_id, reports, request_id=request_id)
+
+    async def fail(
+        self, worker_id: str, reports: Sequence[Failure], *, request_id: str | None = None
+    ) -> list[Answer]:
+        """End attempts that failed."""
+        return await self._driver.run(report.fail, worker_id, reports, luck=self._luck, request_id=request_id)
+
+    async def release(
+        self, worker_id: str, held: Sequence[Held], *, reason: str = "released", request_id: str | None = None
+    ) -> list[Answer]:
+        """Hand tasks back unfinished."""
+        return await self._driver.run(report.release, worker_id, held, reason=reason, request_id=request_id)
+
+
+class OrchestratorStore:
+    """What the orchestrator may do: advance jobs. It never finishes work."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Advance jobs through this driver."""
+        self._driver = driver
+
+    async def advance(self, job_ids: Sequence[str], *, limit: int = ADVANCE_MAX) -> orchestrate.Advance:
+        """Do all that can be done now for these jobs."""
+        return await self._driver.run(orchestrate.advance, job_ids, limit)
+
+    async def live_jobs(self, *, after: str = "", limit: int = 500) -> list[str]:
+        """A window of unfinished jobs to sweep over."""
+        return await self._driver.read(orchestrate.live_jobs, after, limit)
+
+
+class RecoveryStore:
+    """What recovery may do: take back what is overdue, by the database's clock alone."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Recover through this driver."""
+        self._driver = driver
+
+    async def expire(self, *, limit: int = 1000) -> list[int]:
+        """Take back tasks whose lease is over."""
+        return await self._driver.run(recover.expire, limit)
+
+    async def wake(self, *, limit: int = 1000) -> list[int]:
+        """Make tasks READY whose back-off is over."""
+        return await self._driver.run(recover.wake, limit)
+
+    async def lose_workers(self, threshold_s: float, *, limit: int = 1000) -> list[str]:
+        """Mark workers offline that have been silent for longer than this."""
+        return await self._driver.run(worker.lose, threshold_s, limit)
+
+    async def archive(self, older_than_s: float, *, limit: int = 100) -> list[str]:
+        """Archive jobs that finished longer ago than this."""
+        return await self._driver.run(archive.archive, older_than_s, limit)
+
+    async def forget_claims(self, older_than_s: float = 86_400.0) -> None:
+        """Drop the records of old claim requests."""
+        await self._driver.run(recover.forget_claims, older_than_s)
+
+    async def take_messages(self, *, limit: int = 100, lease_s: float = 60.0) -> list[Message]:
+        """Take due outbox messages to send."""
+        return await self._driver.run(outbox.take, limit, lease_s)
+
+    async def deliver(self, messages: Sequence[Message]) -> list[int]:
+        """Note that these messages were delivered."""
+        return await self._driver.run(outbox.deliver, messages)
+
+    async def retry_messages(self, messages: Sequence[Message], error: str, delay_s: float) -> list[int]:
+        """Send these messages again later."""
+        return await self._driver.run(outbox.retry, messages, error, delay_s)
+
+    async def park(self, messages: Sequence[Message], error: str) -> list[int]:
+        """Give these messages up and keep them for an operator."""
+        return await self._driver.run(outbox.park, messages, error)
+
+
+class OperatorStore:
+    """What people may do: submit, cancel, pause, resume, skip, change priority, manage workers."""
+
+    def __init__(self, driver: Driver, random: RandomBytes = secrets.token_bytes) -> None:
+        """`random` makes the ids of new jobs."""
+        self._driver = driver
+        self._random = random
+
+    async def submit(self, jobs: Sequence[NewJob], *, request_id: str | None = None) -> list[str]:
+        """Create jobs, all or none; a job whose key is known is not created again. Answers with their ids."""
+        plans = [(new_id("job", self._random), plan_job(job)) for job in jobs]
+        return await self._driver.run(submit.submit, plans, request_id=request_id)
+
+    async def cancel(self, job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> list[str]:
+        """Cancel jobs; what runs is told to stop and its token is void at once."""
+        return await self._driver.run(operate.cancel, job_ids, reason=reason)
+
+    async def set_control(
+        self,
+        job_ids: Sequence[str],
+        control: Control,
+        *,
+        reason: str | None = None,
+        version: int | None = None,
+    ) -> list[str]:
+        """Pause (PAUSED), resume (READY) or skip (SKIP) jobs."""
+        return await self._driver.run(operate.set_control, job_ids, control, reason=reason, version=version)
+
+    async def set_task_control(
+        self, task_ids: Sequence[int], control: Control, *, reason: str | None = None
+    ) -> list[int]:
+        """Pause, resume or skip single tasks."""
+        return await self._driver.run(operate.set_task_control, task_ids, control, reason=reason)
+
+    async def set_priority(
+        self, job_ids: Sequence[str], priority: int, *, version: int | None = None
+    ) -> list[str]:
+        """Change the priority of jobs."""
+        return await self._driver.run(operate.set_priority, job_ids, priority, version=version)
+
+    async def drain(self, worker_ids: Sequence[str]) -> list[str]:
+        """Give workers nothing new."""
+        return await self._driver.run(worker.drain, worker_ids)
+
+    async def disable(self, worker_ids: Sequence[str], *, reason: str | None = None) -> None:
+        """Switch workers off; their leases run out."""
+        await self._driver.run(worker.set_disabled, worker_ids, disabled=True, reason=reason)
+
+    async def enable(self, worker_ids: Sequence[str], *, reason: str | None = None) -> None:
+        """Switch workers on again."""
+        await self._driver.run(worker.set_disabled, worker_ids, disabled=False, reason=reason)
+
+
+class Store:
+    """One open database with its four role facades and its reads."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        *,
+        random: RandomBytes = secrets.token_bytes,
+        luck: Callable[[], float] = SystemRandom().random,
+    ) -> None:
+        """Wrap a driver; use `open` for a URL."""
+        self.driver = driver
+        self.read = ReadStore(driver)
+        self.worker = WorkerStore(driver, luck)
+        self.orchestrator = OrchestratorStore(driver)
+        self.recovery = RecoveryStore(driver)
+        self.operator = OperatorStore(driver, random)
+
+    @classmethod
+    async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":
+        """Open the database behind the URL and check its schema, or bring it up to date first."""
+        driver = await connect(url, clock=clock)
+        try:
+            await driver.run(migrate.upgrade if upgrade else migrate.check, driver.dialect)
+        except TakeupError:
+            await driver.close()
+            raise
+        return cls(driver)
+
+    async def close(self) -> None:
+        """Give everything back."""
+        await self.driver.close()

@@ -1,0 +1,1 @@
+"""Public test tools: clocks, the oracle, the simulator, the history checker and the conformance suite."""
