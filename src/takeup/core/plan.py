@@ -202,7 +202,7 @@ def _subject(pipeline: Pipeline, spec: Mapping[str, Any]) -> str | None:
     return f"{pipeline.name}:{canonical_json([spec[name] for name in pipeline.key], what='key')}"
 
 
-def _text(name: str, value: str | None) -> str | None:
+def _text(name: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > TEXT_CHARS_MAX or not value.isprintable():

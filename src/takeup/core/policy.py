@@ -66,20 +66,21 @@ class Retry:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def check_lease_s(lease_s: float) -> float:
+def check_lease_s(lease_s: Any) -> float:
     """A lease length that can be kept, or an error that says which can."""
-    if not (isinstance(lease_s, int | float) and LEASE_S_MIN <= lease_s <= LEASE_S_MAX):
+    if type(lease_s) not in (int, float) or not LEASE_S_MIN <= lease_s <= LEASE_S_MAX:
         raise InvalidInput(f"lease {lease_s!r} is not within {LEASE_S_MIN:.0f} to {LEASE_S_MAX:.0f} seconds")
     return float(lease_s)
 
 
-def check_priority(priority: int) -> int:
+def check_priority(priority: Any) -> int:
     """A priority from 0 to 10, 10 most urgent."""
     if type(priority) is not int or not PRIORITY_MIN <= priority <= PRIORITY_MAX:
         raise InvalidInput(
             f"priority {priority!r} is not a whole number from {PRIORITY_MIN} to {PRIORITY_MAX}"
         )
-    return priority
+    level: int = priority
+    return level
 
 
 def renew_every_s(lease_s: float) -> float:

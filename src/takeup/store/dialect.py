@@ -20,14 +20,11 @@ PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+[0-9]*)")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-STATES = {
+_STATES = {
     f"{machine.noun}.{part}": ", ".join(f"'{state}'" for state in getattr(machine, part))
     for machine in MACHINES
     for part in ("states", "live", "final")
 }
-
-ENABLED = "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)"
-"""Part of every holder's guard: an operator can switch a worker off in mid-run."""
 
 
 def to_micros(moment: datetime) -> int:
@@ -68,23 +65,13 @@ class Dialect:
 
     def _placeholder(self, match: re.Match[str]) -> str:
         word, argument = match[1], match[2]
-        if word in STATES:
-            return STATES[word]
-        if word == "enabled":
-            return ENABLED
         if word in ("now", "start"):
             return self._now(word)
-        if word == "after":
-            return self._shifted("+", argument)
-        if word == "before":
-            return self._shifted("-", argument)
+        if word in ("after", "before"):
+            return self._shifted("+" if word == "after" else "-", argument)
         if word == "rows":
             return self._rows(argument)
-        if word == "phase_rank":
-            return _PHASE_RANK.replace("*", argument)
-        if word == "phase_name":
-            return _PHASE_NAME.replace("*", argument)
-        text = _WORDS[self.name][word]
+        text = _SHARED.get(word) or _WORDS[self.name][word]
         return text.replace("*", argument) if argument else text
 
     def _now(self, word: str) -> str:
@@ -119,7 +106,7 @@ class Dialect:
         values = ", ".join(
             f"json_extract(value, '$[{i}]') AS {column}" for i, (column, _) in enumerate(pairs)
         )
-        return f"(SELECT {values} FROM json_each(:{alias})) AS {alias}"
+        return f"(SELECT {values} FROM json_each(:{alias})) AS {alias}"  # noqa: S608 - our own SQL files
 
 
 _RANKS = [*enumerate(PHASES), *((len(PHASES), state) for state in JOB.final)]
@@ -127,6 +114,14 @@ _PHASE_RANK = "(CASE * " + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name 
 _PHASE_NAME = (
     "(CASE * " + " ".join(f"WHEN {rank} THEN '{name}'" for rank, name in enumerate(PHASES)) + " END)"
 )
+
+_SHARED = {
+    **_STATES,
+    "phase_rank": _PHASE_RANK,
+    "phase_name": _PHASE_NAME,
+    # Part of every holder's guard: an operator can switch a worker off in mid-run.
+    "enabled": "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)",
+}
 
 _PG_TYPES = {"bigint": "bigint", "text": "text", "double": "float8", "bool": "bool", "time": "timestamptz"}
 _DUCKDB_TYPES = {

@@ -1,8 +1,8 @@
 """The guards that the databases themselves keep, rendered from the machine tables.
 
-Row shape is in the CHECK constraints of the migrations. Here are the triggers that refuse an illegal move, any
-edit of a final row, a birth in the wrong state and a forged epoch, whoever sends the statement. DuckDB has no
-triggers: there the guarded statements and the CHECKs stand alone, and one process writes.
+Row shape is in the CHECK constraints of the migrations. Here are the triggers that refuse an illegal move,
+any edit of a final row, a birth in the wrong state and a forged epoch, whoever sends the statement. DuckDB
+has no triggers: there the guarded statements and the CHECKs stand alone, and one process writes.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ def illegal_insert(machine: Machine) -> str:
 
 
 def illegal_delete(machine: Machine) -> str:
-    """The condition on OLD under which a row must not be removed: only final rows may leave for the archive."""
+    """The condition on OLD under which a row must stay: only final rows may leave for the archive."""
     return f"OLD.status IN ({_list(machine.live)})"
 
 

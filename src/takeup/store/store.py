@@ -1,7 +1,7 @@
 """The store as its users see it: one facade a role, each with exactly the moves of its actor.
 
-A worker has no method that could advance another task, the orchestrator none that could finish one. All of them
-share one driver, and every method is one transaction.
+A worker has no method that could advance another task, the orchestrator none that could finish one. All of
+them share one driver, and every method is one transaction.
 """
 
 import secrets
@@ -47,6 +47,8 @@ from takeup.store.ops import (
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
+
+_random = SystemRandom()
 
 ADVANCE_MAX = 20_000
 """How many tasks one pass of the orchestrator may change."""
@@ -113,7 +115,7 @@ class ReadStore:
 class WorkerStore:
     """What a worker may do: register, claim, and report on the leases it holds."""
 
-    def __init__(self, driver: Driver, luck: Callable[[], float] = SystemRandom().random) -> None:
+    def __init__(self, driver: Driver, luck: Callable[[], float] = _random.random) -> None:
         """`luck` in [0, 1) spreads the delays of retries."""
         self._driver = driver
         self._luck = luck
@@ -133,9 +135,10 @@ class WorkerStore:
     async def claim(self, request: claim.ClaimRequest) -> list[Lease]:
         """Lease tasks; a claim that finds none first takes back a few leases that are over."""
         leases = await self._driver.run(claim.claim, request)
-        if not leases and await self._driver.run(recover.expire, CLAIM_EXPIRES_MAX):
-            leases = await self._driver.run(claim.claim, request)
-        return leases
+        if leases:
+            return leases
+        taken_back = await self._driver.run(recover.expire, CLAIM_EXPIRES_MAX)
+        return await self._driver.run(claim.claim, request) if taken_back else []
 
     async def renew(
         self, worker_id: str, reports: Sequence[Progress], *, request_id: str | None = None
@@ -283,7 +286,7 @@ class Store:
         driver: Driver,
         *,
         random: RandomBytes = secrets.token_bytes,
-        luck: Callable[[], float] = SystemRandom().random,
+        luck: Callable[[], float] = _random.random,
     ) -> None:
         """Wrap a driver; use `open` for a URL."""
         self.driver = driver

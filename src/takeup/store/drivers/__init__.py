@@ -1,6 +1,7 @@
 """The databases behind one interface; `connect` picks one by the scheme of its URL."""
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Protocol, TypeVar
 from urllib.parse import urlsplit
 
@@ -10,6 +11,14 @@ from takeup.store.dialect import Dialect
 from takeup.store.op import Op
 
 T = TypeVar("T")
+
+DRIVERS = {
+    "sqlite": "takeup.store.drivers.sqlite",
+    "postgresql": "takeup.store.drivers.postgres",
+    "postgres": "takeup.store.drivers.postgres",
+    "duckdb": "takeup.store.drivers.duckdb",
+}
+"""URL scheme to the module whose `connect(url, clock)` opens it; loaded only when it is used."""
 
 
 class Driver(Protocol):
@@ -33,22 +42,16 @@ class Driver(Protocol):
 async def connect(url: str, *, clock: Clock | None = None) -> Driver:
     """Open the database behind the URL; `clock` replaces its own clock in tests."""
     scheme = urlsplit(url).scheme
-    if scheme in ("postgresql", "postgres"):
-        from takeup.store.drivers.postgres import PostgresDriver
-
-        return await PostgresDriver.connect(url, clock=clock)
-    if scheme == "sqlite":
-        from takeup.store.drivers.sqlite import SqliteSession
-
-        return await _embedded(url, SqliteSession, clock)
-    if scheme == "duckdb":
-        from takeup.store.drivers.duckdb import DuckdbSession
-
-        return await _embedded(url, DuckdbSession, clock)
-    raise StoreConfig(f"database URL scheme {scheme or url!r} is not one of sqlite, postgresql, duckdb")
-
-
-async def _embedded(url: str, session: Any, clock: Clock | None) -> Driver:
-    from takeup.store.drivers.embedded import EmbeddedDriver, path_of
-
-    return await EmbeddedDriver.open(session, path_of(url), clock)
+    if scheme not in DRIVERS:
+        raise StoreConfig(
+            f"the scheme of a database URL must be sqlite, postgresql or duckdb, not {scheme!r}"
+        )
+    try:
+        module = import_module(DRIVERS[scheme])
+    except ModuleNotFoundError as error:
+        extra = DRIVERS[scheme].rpartition(".")[2]
+        raise StoreConfig(
+            f"the library for {scheme} databases is missing: install takeup[{extra}]"
+        ) from error
+    driver: Driver = await module.connect(url, clock)
+    return driver

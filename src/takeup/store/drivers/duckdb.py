@@ -9,8 +9,14 @@ import duckdb
 from takeup.core.errors import StoreConfig, StoreError, StoreInUse, StoreUnavailable
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect
+from takeup.store.drivers.embedded import EmbeddedDriver, path_of
 from takeup.store.op import Rows
 from takeup.store.sqlfile import catalog
+
+
+async def connect(url: str, clock: Clock | None) -> EmbeddedDriver:
+    """Open the file that the URL names in a writer thread of its own."""
+    return await EmbeddedDriver.open(DuckdbSession, path_of(url), clock)
 
 
 class DuckdbSession:
@@ -18,7 +24,7 @@ class DuckdbSession:
 
     dialect = Dialect("duckdb")
 
-    def __init__(self, path: Path | None, _clock: Clock | None = None) -> None:
+    def __init__(self, path: Path | None) -> None:
         """Open or create the file; None keeps the database in memory."""
         self.catalog = catalog(self.dialect)
         try:

@@ -107,19 +107,18 @@ class EmbeddedDriver:
 
     @classmethod
     async def open(
-        cls, make: Callable[[Path | None, Clock], Session], path: Path | None, clock: Clock | None
+        cls, make: Callable[[Path | None], Session], path: Path | None, clock: Clock | None
     ) -> "EmbeddedDriver":
         """Open the file (None: in memory) in a new writer thread."""
         if path is not None:
             check_local(path)
         executor = ThreadPoolExecutor(1, thread_name_prefix="takeup-writer")
-        real_clock = clock or WriterClock()
         try:
-            session = await asyncio.get_running_loop().run_in_executor(executor, make, path, real_clock)
+            session = await asyncio.get_running_loop().run_in_executor(executor, make, path)
         except BaseException:
             executor.shutdown(wait=False)
             raise
-        return cls(executor, session, real_clock)
+        return cls(executor, session, clock or WriterClock())
 
     async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run the whole operation in the writer thread."""

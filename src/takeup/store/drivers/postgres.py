@@ -1,8 +1,8 @@
 """PostgreSQL: for a fleet. READ COMMITTED, row locks and compare-and-set; works through PgBouncer.
 
-An operation that is one statement needs no BEGIN and COMMIT round trips, so it is sent alone. Behind PgBouncer
-in transaction mode (`?pgbouncer=1` in the URL) every operation is an explicit transaction, nothing is prepared
-by name and no session state is used.
+An operation that is one statement needs no BEGIN and COMMIT round trips, so it is sent alone. Behind
+PgBouncer in transaction mode (`?pgbouncer=1` in the URL) every operation is an explicit transaction, nothing
+is prepared by name and no session state is used.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import asyncpg
 
 from takeup.core.errors import OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
 from takeup.core.ports import Clock
-from takeup.store.dialect import Dialect
+from takeup.store.dialect import Dialect, Statement
 from takeup.store.op import Op, Query, Rows, Script
 from takeup.store.sqlfile import catalog
 
@@ -46,6 +46,11 @@ BROKEN = (
     asyncpg.InterfaceError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
+
+
+async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
+    """Open a pool of connections to the database that the URL names."""
+    return await PostgresDriver.connect(url, clock=clock)
 
 
 class PostgresDriver:
@@ -88,7 +93,7 @@ class PostgresDriver:
             ) from error
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
             raise StoreUnavailable(
-                f"cannot reach PostgreSQL at {_name(url)}: {error or type(error).__name__}"
+                f"cannot reach PostgreSQL at {_name(url)}: {str(error) or type(error).__name__}"
             ) from error
         return cls(pool, clock, pooled=pooled)
 
@@ -112,7 +117,8 @@ class PostgresDriver:
         await self._pool.close()
 
     async def _attempt(self, op: Op[T], *, is_read: bool = False) -> T:
-        transaction = _Transaction(self, may_run_alone=not self._pooled, is_read=is_read)
+        transaction = _Transaction(self.catalog, self._clock, self._begin, is_read=is_read)
+        transaction.may_run_alone = not self._pooled
         try:
             async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
                 return await transaction.run(connection, op)
@@ -137,10 +143,14 @@ class PostgresDriver:
 class _Transaction:
     """Runs one operation on one connection; a statement that folds the rest commits by itself."""
 
-    def __init__(self, driver: PostgresDriver, *, may_run_alone: bool, is_read: bool) -> None:
+    def __init__(
+        self, statements: dict[str, Statement], clock: Clock | None, begin: str, *, is_read: bool
+    ) -> None:
         self.is_committing = False
-        self._driver = driver
-        self._may_run_alone = may_run_alone
+        self.may_run_alone = True
+        self._statements = statements
+        self._clock = clock
+        self._begin = begin
         self._is_read = is_read
         self._is_open = False
         self._folded: frozenset[str] = frozenset()
@@ -163,13 +173,13 @@ class _Transaction:
         if isinstance(step, Script):
             await self._open(connection)
             return list(await connection.fetch(step.sql))
-        statement = self._driver.catalog[step.name]
+        statement = self._statements[step.name]
         if step.name in self._folded or not statement.sql:
             return []
         params = step.params
-        if self._driver._clock is not None:  # noqa: SLF001 - one unit with its driver
-            params = {**params, "now_at": self._driver._clock.now()}  # noqa: SLF001
-        is_whole = (bool(statement.folds) or self._is_read) and self._may_run_alone and not self._is_open
+        if self._clock is not None:
+            params = {**params, "now_at": self._clock.now()}
+        is_whole = (bool(statement.folds) or self._is_read) and self.may_run_alone and not self._is_open
         if not is_whole:
             await self._open(connection)
         self.is_committing = is_whole
@@ -180,7 +190,7 @@ class _Transaction:
 
     async def _open(self, connection: Any) -> None:
         if not self._is_open:
-            await connection.execute(self._driver._begin)  # noqa: SLF001
+            await connection.execute(self._begin)
             self._is_open = True
 
     async def _commit(self, connection: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from takeup.core.errors import StoreConfig, StoreError, StoreUnavailable
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, from_micros
+from takeup.store.drivers.embedded import EmbeddedDriver, path_of
 from takeup.store.op import Row, Rows
 from takeup.store.sqlfile import catalog
 
@@ -14,12 +15,17 @@ BUSY_TIMEOUT_MS = 5000
 VERSION_MIN = (3, 35, 0)
 
 
+async def connect(url: str, clock: Clock | None) -> EmbeddedDriver:
+    """Open the file that the URL names in a writer thread of its own."""
+    return await EmbeddedDriver.open(SqliteSession, path_of(url), clock)
+
+
 class SqliteSession:
     """One connection, used by one thread."""
 
     dialect = Dialect("sqlite")
 
-    def __init__(self, path: Path | None, _clock: Clock | None = None) -> None:
+    def __init__(self, path: Path | None) -> None:
         """Open or create the file; None keeps the database in memory."""
         if sqlite3.sqlite_version_info < VERSION_MIN:
             raise StoreConfig(f"SQLite {sqlite3.sqlite_version} is too old; 3.35 or newer is needed")

@@ -16,6 +16,7 @@ from takeup.store.op import Op, Row, query
 from takeup.store.ops.moves import log_tasks
 
 CLAIM_MAX = 1000
+SECRET_CHARS_MIN = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,8 @@ class ClaimRequest:
         """Refuse a request without bounds."""
         if not 1 <= self.limit <= CLAIM_MAX:
             raise InvalidInput(f"a claim of {self.limit} tasks is not within 1 to {CLAIM_MAX}")
-        if len(self.secret) < 32:
-            raise InvalidInput("the secret of a claim must have at least 32 characters")
+        if len(self.secret) < SECRET_CHARS_MIN:
+            raise InvalidInput(f"the secret of a claim must have at least {SECRET_CHARS_MIN} characters")
 
 
 def claim(request: ClaimRequest) -> Op[list[Lease]]:

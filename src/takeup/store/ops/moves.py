@@ -68,7 +68,7 @@ def close_jobs(job_ids: Iterable[str], *, request_id: str | None = None) -> Op[l
 
 
 def clip(text: str | None) -> str | None:
-    """An error text within the stored limit, its end kept since that names the cause; NUL cannot be stored."""
+    """An error text that can be stored: without NUL, and only its end if it is too long."""
     if text is None:
         return None
     clean = text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")

@@ -119,6 +119,6 @@ def _log_jobs(event: str, jobs: Rows, reason: str | None) -> Op[None]:
     yield query(
         "log_jobs",
         g=[(row["id"], event, row["status"], reason) for row in jobs],
-        actor=Actor.OPERATOR,
+        actor=Actor.OPERATOR.value,
         request_id=None,
     )

@@ -1,6 +1,6 @@
 """What the orchestrator does for a set of jobs: split stages, make tasks ready, abandon the doomed, roll up.
 
-It looks at rows, not at events: run again, by any number of orchestrators at once, it finds what is left to do.
+It looks at rows, not at events: run again, by any number of orchestrators at once, it finds what is left.
 """
 
 import json

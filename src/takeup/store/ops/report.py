@@ -26,7 +26,10 @@ def renew(worker_id: str, reports: Sequence[Progress], *, request_id: str | None
     statuses = {row["worker_status"] for row in [*rows, *orders] if "worker_status" in row}
     order: Order = "drain" if "draining" in statuses else "continue"
     renewed = {
-        row["id"]: Answer(row["id"], True, row["status"], order, row["lease_expires_at"]) for row in rows
+        row["id"]: Answer(
+            row["id"], accepted=True, status=row["status"], order=order, expires_at=row["lease_expires_at"]
+        )
+        for row in rows
     }
     return (yield from _answers(worker_id, [r.held for r in reports], renewed, ()))
 
@@ -116,7 +119,7 @@ def _context(held: Sequence[Held]) -> Op[dict[int, Row]]:
 
 
 def _accepted(rows: Rows) -> dict[int, Answer]:
-    return {row["id"]: Answer(row["id"], True, row["status"]) for row in rows}
+    return {row["id"]: Answer(row["id"], accepted=True, status=row["status"]) for row in rows}
 
 
 def _log(worker_id: str, event: str, held: Sequence[Held], rows: Rows, request_id: str | None) -> Op[None]:
@@ -162,20 +165,23 @@ def _answers(
 
 def _refusal(held: Held, row: Row, worker_id: str, same: Sequence[str]) -> Answer:
     if row["ended_by"] in same and row["ended_for"] == worker_id:
-        return Answer(held.task_id, True, row["ended_as"], reason="repeated")
+        return Answer(held.task_id, accepted=True, status=row["ended_as"], reason="repeated")
+    order, reason = _why_refused(row, same)
+    return Answer(held.task_id, accepted=False, status=row["status"], order=order, reason=reason)
+
+
+def _why_refused(row: Row, same: Sequence[str]) -> tuple[Order, str]:
     if row["status"] is None:
-        return Answer(held.task_id, False, None, "lost", reason="no such task")
-    if row["ended_by"] in ("cancel", "revoke", "skip"):
-        return Answer(held.task_id, False, row["status"], "cancel", reason=row["reason"] or "cancelled")
+        return "lost", "no such task"
+    if row["ended_by"] in ("cancel", "revoke"):
+        return "cancel", row["reason"] or "cancelled"
     if row["is_disabled"]:
-        return Answer(held.task_id, False, row["status"], "lost", reason="the worker is disabled")
+        return "lost", "the worker is disabled"
     if row["is_held"] and "complete" in same:
-        return Answer(
-            held.task_id, False, row["status"], reason="the result must list the segments to split by"
-        )
+        return "continue", "the result must list the segments to split by"
     if row["is_held"]:
-        return Answer(held.task_id, False, row["status"], "stalled", reason="no progress within the limit")
+        return "stalled", "no progress within the limit"
     ended = (
         f"the token ended by {row['ended_by']}" if row["ended_by"] else "the token does not hold this task"
     )
-    return Answer(held.task_id, False, row["status"], "lost", reason=ended)
+    return "lost", ended

@@ -1,18 +1,19 @@
 """Creating jobs: idempotent by key, at most one live job a subject, all of a batch or nothing."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from takeup.core.errors import IdempotencyMismatch, SubjectBusy
 from takeup.core.ids import canonical_json
 from takeup.core.machine import Actor
-from takeup.core.plan import JobPlan, LanePlan
+from takeup.core.plan import JobPlan, LanePlan, StagePlan
 from takeup.store.op import Op, query
-from takeup.store.ops.worker import add_lanes_of
 from takeup.store.ops.moves import log_tasks
+from takeup.store.ops.worker import add_lanes_of
 
 
 def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None) -> Op[list[str]]:
-    """Create each planned job under its new id, or find the one its key made before; answers with their ids."""
+    """Create each planned job under its new id, or find the one its key made before; answers with the ids."""
     known = yield from _known(plans)
     answers = [known.get(_key(plan), new_id) if plan.idempotency_key else new_id for new_id, plan in plans]
     fresh = {job_id: plan for job_id, (new_id, plan) in zip(answers, plans, strict=True) if job_id == new_id}
@@ -55,49 +56,64 @@ def _check_subjects(fresh: dict[str, JobPlan]) -> Op[None]:
 
 def _insert(fresh: dict[str, JobPlan], request_id: str | None) -> Op[None]:
     lane_ids = yield from _lane_ids({stage.lane for plan in fresh.values() for stage in plan.stages})
-    yield query(
-        "add_jobs",
-        g=[
-            (
-                i,
-                p.pipeline,
-                p.subject,
-                p.user_id,
-                p.idempotency_key,
-                p.priority,
-                p.control,
-                p.spec,
-                p.spec_hash,
-            )
-            for i, p in fresh.items()
-        ],
-    )
+    yield query("add_jobs", g=[_job_row(job_id, plan) for job_id, plan in fresh.items()])
     yield query(
         "add_stages",
         g=[
-            (i, s.stage, s.position, lane_ids[s.lane.name], s.phase, s.lease_s, s.stall_s, s.max_attempts, s.retry,
-             s.version, s.splitter)
-            for i, p in fresh.items()
-            for s in p.stages
+            _stage_row(job_id, stage, lane_ids[stage.lane.name])
+            for job_id, plan in fresh.items()
+            for stage in plan.stages
         ],
-    )  # fmt: skip
-    needs = [(i, n.stage, n.needs, n.per_segment) for i, p in fresh.items() for n in p.needs]
+    )
+    needs = [(job_id, n.stage, n.needs, n.per_segment) for job_id, plan in fresh.items() for n in plan.needs]
     if needs:
         yield query("add_needs", g=needs)
-    planned = [(i, t, p.not_before) for i, p in fresh.items() for t in p.tasks]
+    planned = [(job_id, task, plan.not_before) for job_id, plan in fresh.items() for task in plan.tasks]
     created = yield query(
         "add_tasks",
         g=[
-            (n, i, t.stage, t.segment, t.status, not_before, t.parameters)
-            for n, (i, t, not_before) in enumerate(planned)
+            (position, job_id, task.stage, task.segment, task.status, not_before, task.parameters)
+            for position, (job_id, task, not_before) in enumerate(planned)
         ],
     )
-    yield query(
-        "log_jobs", g=[(i, "create", None, None) for i in fresh], actor=Actor.OPERATOR, request_id=request_id
+    births = [(job_id, "create", None, None) for job_id in fresh]
+    yield query("log_jobs", g=births, actor=Actor.OPERATOR.value, request_id=request_id)
+    entries = [(row["id"], "create", None, None, None, None) for row in created]
+    yield from log_tasks(Actor.OPERATOR, entries, request_id)
+
+
+def _job_row(job_id: str, plan: JobPlan) -> tuple[Any, ...]:
+    return (
+        job_id,
+        plan.pipeline,
+        plan.subject,
+        plan.user_id,
+        plan.idempotency_key,
+        plan.priority,
+        plan.control,
+        plan.spec,
+        plan.spec_hash,
     )
-    yield from log_tasks(
-        Actor.OPERATOR, [(row["id"], "create", None, None, None, None) for row in created], request_id
+
+
+def _stage_row(job_id: str, stage: StagePlan, lane_id: int) -> tuple[Any, ...]:
+    return (
+        job_id,
+        stage.stage,
+        stage.position,
+        lane_id,
+        stage.phase,
+        stage.lease_s,
+        stage.stall_s,
+        stage.max_attempts,
+        stage.retry,
+        stage.version,
+        stage.splitter,
     )
+
+
+def _lane_row(lane: LanePlan) -> tuple[Any, ...]:
+    return lane.name, lane.pipeline, lane.stage, canonical_json(lane.requires), lane.prefers
 
 
 def _lane_ids(lanes: set[LanePlan]) -> Op[dict[str, int]]:
@@ -107,14 +123,7 @@ def _lane_ids(lanes: set[LanePlan]) -> Op[dict[str, int]]:
     rows = yield query("lanes_by_name", n=names)
     missing = sorted(set(by_name) - {row["name"] for row in rows})
     if missing:
-        yield query(
-            "add_lanes",
-            n=[
-                (name, by_name[name].pipeline, by_name[name].stage, canonical_json(by_name[name].requires),
-                 by_name[name].prefers)
-                for name in missing
-            ],
-        )  # fmt: skip
+        yield query("add_lanes", n=[_lane_row(by_name[name]) for name in missing])
         rows = yield query("lanes_by_name", n=names)
         added = {row["id"]: by_name[row["name"]] for row in rows if row["name"] in missing}
         workers = yield query("workers_abilities")

@@ -11,6 +11,7 @@ from takeup.core.plan import LanePlan
 from takeup.store.op import Op, Row, Rows, query
 
 SLOTS_MAX = 1000
+ID_CHARS_MAX = 200
 
 
 def register(spec: WorkerSpec) -> Op[None]:
@@ -43,8 +44,8 @@ def register(spec: WorkerSpec) -> Op[None]:
 
 def check_spec(spec: WorkerSpec) -> None:
     """Refuse a worker that could not be scheduled."""
-    if not spec.id or len(spec.id) > 200 or not spec.id.isprintable():
-        raise InvalidInput("a worker's id must be printable text of 1 to 200 characters")
+    if not spec.id or len(spec.id) > ID_CHARS_MAX or not spec.id.isprintable():
+        raise InvalidInput(f"a worker's id must be printable text of 1 to {ID_CHARS_MAX} characters")
     if not 1 <= spec.slots <= SLOTS_MAX:
         raise InvalidInput(f"slots {spec.slots} is not within 1 to {SLOTS_MAX}")
     if spec.kind not in ("local", "remote"):
@@ -103,7 +104,7 @@ def set_disabled(worker_ids: Sequence[str], *, disabled: bool, reason: str | Non
     yield query(
         "log_workers",
         g=[(row["id"], event, row["status"], reason) for row in rows],
-        actor=Actor.OPERATOR,
+        actor=Actor.OPERATOR.value,
         request_id=None,
     )
 
