@@ -163,6 +163,8 @@ def segments_of(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def lists_segments(result: Mapping[str, Any]) -> bool:
     """Whether a result can be split by."""
+    if "segments" not in result:
+        return False
     try:
         segments_of(result)
     except InvalidResult:

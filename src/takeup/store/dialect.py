@@ -16,7 +16,7 @@ from takeup.core.machine import JOB, MACHINES, PHASES
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
 PLACEHOLDER = re.compile(r"\{([a-z_.]+)(?: ([^{}]*))?\}")
-PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+[0-9]*)")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+)?)(?![a-z0-9_])")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -45,7 +45,9 @@ class Statement:
     sql: str
     bind: Callable[[Mapping[str, Any]], Any]
     folds: frozenset[str] = frozenset()
-    """Queries that this statement does the work of; it is then a whole transaction by itself."""
+    """Queries that this statement does the work of, so that it can be a transaction by itself."""
+    is_alone: bool = False
+    """Whether it needs no transaction around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +61,12 @@ class Dialect:
         """The statement with every `{word}` spelled for this database."""
         return PLACEHOLDER.sub(self._placeholder, sql)
 
-    def compile(self, name: str, sql: str, folds: frozenset[str] = frozenset()) -> Statement:
+    def compile(
+        self, name: str, sql: str, *, folds: frozenset[str] = frozenset(), is_alone: bool = False
+    ) -> Statement:
         """The statement with its parameters in this database's style."""
-        return _COMPILERS[self.name](name, self.expand(sql), folds)
+        text, bind = _COMPILERS[self.name](self.expand(sql))
+        return Statement(name, text, bind, folds, is_alone or bool(folds))
 
     def _placeholder(self, match: re.Match[str]) -> str:
         word, argument = match[1], match[2]
@@ -94,12 +99,12 @@ class Dialect:
         alias, _, columns = argument.rstrip(")").partition("(")
         pairs = [column.split() for column in columns.split(",")]
         if self.name == "postgres":
-            arrays = ", ".join(f":{alias}{i}::{_PG_TYPES[kind]}[]" for i, (_, kind) in enumerate(pairs))
+            arrays = ", ".join(f":{alias}__{i}::{_PG_TYPES[kind]}[]" for i, (_, kind) in enumerate(pairs))
             names = ", ".join(column for column, _ in pairs)
             return f"unnest({arrays}) AS {alias}({names})"
         if self.name == "duckdb":
             lists = ", ".join(
-                f"unnest(:{alias}{i}::{_DUCKDB_TYPES[kind]}[]) AS {column}"
+                f"unnest(:{alias}__{i}::{_DUCKDB_TYPES[kind]}[]) AS {column}"
                 for i, (column, kind) in enumerate(pairs)
             )
             return f"(SELECT {lists}) AS {alias}"
@@ -143,6 +148,9 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "REFERENCES *",
         "fillfactor": "WITH (fillfactor = *)",
         "greatest": "GREATEST",
+        # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
+        "guard": "(CASE WHEN",
+        "end": "THEN TRUE ELSE FALSE END)",
         "skip_locked": "FOR UPDATE SKIP LOCKED",
         "lock": "FOR UPDATE",
     },
@@ -156,6 +164,8 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "REFERENCES *",
         "fillfactor": "",
         "greatest": "MAX",
+        "guard": "(",
+        "end": ")",
         "skip_locked": "",
         "lock": "",
     },
@@ -169,47 +179,43 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "",
         "fillfactor": "",
         "greatest": "GREATEST",
+        "guard": "(",
+        "end": ")",
         "skip_locked": "",
         "lock": "",
     },
 }
 
 
-def _split_batch(parameter: str, params: Mapping[str, Any]) -> tuple[str, int] | None:
-    """`ids0` names column 0 of the batch `ids`, unless a parameter of just that name was given."""
-    head = parameter.rstrip("0123456789")
-    return None if head == parameter or parameter in params else (head, int(parameter[len(head) :]))
+Bind = Callable[[Mapping[str, Any]], Any]
 
 
-def _value(parameter: str, params: Mapping[str, Any]) -> Any:
-    batch = _split_batch(parameter, params)
-    if batch is None:
-        return params[parameter]
-    head, column = batch
-    return [row[column] for row in params[head]]
+def _source(parameter: str) -> tuple[str, int | None]:
+    """`ids__0` names column 0 of the batch `ids`."""
+    name, _, column = parameter.partition("__")
+    return name, int(column) if column else None
 
 
-def _compile_postgres(name: str, sql: str, folds: frozenset[str]) -> Statement:
-    order: list[str] = []
-
-    def number(match: re.Match[str]) -> str:
-        if match[1] not in order:
-            order.append(match[1])
-        return f"${order.index(match[1]) + 1}"
-
-    text = PARAMETER.sub(number, sql)
-    return Statement(name, text, lambda params: [_value(parameter, params) for parameter in order], folds)
+def _value(params: Mapping[str, Any], name: str, column: int | None) -> Any:
+    return params[name] if column is None else [row[column] for row in params[name]]
 
 
-def _compile_duckdb(name: str, sql: str, folds: frozenset[str]) -> Statement:
-    names = tuple(dict.fromkeys(PARAMETER.findall(sql)))
+def _compile_postgres(sql: str) -> tuple[str, Bind]:
+    order = list(dict.fromkeys(PARAMETER.findall(sql)))
+    text = PARAMETER.sub(lambda match: f"${order.index(match[1]) + 1}", sql)
+    sources = [_source(parameter) for parameter in order]
+    return text, lambda params: [_value(params, *source) for source in sources]
+
+
+def _compile_duckdb(sql: str) -> tuple[str, Bind]:
+    sources = {parameter: _source(parameter) for parameter in PARAMETER.findall(sql)}
     text = PARAMETER.sub(r"$\1", sql)
-    return Statement(name, text, lambda params: {p: _value(p, params) for p in names}, folds)
+    return text, lambda params: {name: _value(params, *source) for name, source in sources.items()}
 
 
-def _compile_sqlite(name: str, sql: str, folds: frozenset[str]) -> Statement:
+def _compile_sqlite(sql: str) -> tuple[str, Bind]:
     names = tuple(dict.fromkeys(PARAMETER.findall(sql)))
-    return Statement(name, sql, lambda params: {p: _sqlite_value(params[p]) for p in names}, folds)
+    return sql, lambda params: {name: _sqlite_value(params[name]) for name in names}
 
 
 def _sqlite_value(value: Any) -> Any:
@@ -220,7 +226,7 @@ def _sqlite_value(value: Any) -> Any:
     return value
 
 
-_COMPILERS: dict[DialectName, Callable[[str, str, frozenset[str]], Statement]] = {
+_COMPILERS: dict[DialectName, Callable[[str], tuple[str, Bind]]] = {
     "postgres": _compile_postgres,
     "sqlite": _compile_sqlite,
     "duckdb": _compile_duckdb,

@@ -65,17 +65,18 @@ def _rules() -> Iterator[tuple[str, str, str, str]]:
 
 
 def _postgres_guards() -> Iterator[str]:
-    yield (
-        "CREATE OR REPLACE FUNCTION takeup_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN RAISE EXCEPTION 'takeup: %', TG_ARGV[0] USING ERRCODE = 'check_violation'; END $$"
-    )
+    """The condition stands in a function, compiled once a session; a WHEN clause is parsed each time."""
     for table, event, condition, message in _rules():
         name = f"{table}_guard_{event.lower()}"
-        yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
+        row = "OLD" if event == "DELETE" else "NEW"
         yield (
-            f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({condition}) "
-            f"EXECUTE FUNCTION takeup_refuse('{message}')"
+            f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+            f"IF {condition} THEN "
+            f"RAISE EXCEPTION 'takeup: {message}' USING ERRCODE = 'check_violation'; END IF; "
+            f"RETURN {row}; END $$"
         )
+        yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
+        yield f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()"
 
 
 def _sqlite_guards() -> Iterator[str]:

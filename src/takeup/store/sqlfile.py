@@ -1,7 +1,8 @@
 """Loads the named blocks of `store/sql/*.sql` and compiles them for one database.
 
 A block starts with `-- name: NAME`, or `-- name: NAME [postgres, sqlite]` for a variant, and may say on its
-next line `-- folds: A, B`: the variant does in one statement what those later queries do elsewhere.
+next line `-- folds: A, B` (the variant does in one statement what those later queries do elsewhere) or
+`-- alone` (it needs no transaction around it).
 """
 
 import re
@@ -24,6 +25,7 @@ class Block:
     dialects: frozenset[str]
     sql: str
     folds: frozenset[str]
+    is_alone: bool
 
 
 def parse(text: str) -> Iterator[Block]:
@@ -42,15 +44,17 @@ def parse(text: str) -> Iterator[Block]:
 
 def _block(header: re.Match[str], lines: list[str]) -> Block:
     folds: frozenset[str] = frozenset()
+    is_alone = False
     body = []
     for line in lines:
+        is_alone = is_alone or line == "-- alone"
         fold = FOLDS.match(line)
         if fold:
             folds = frozenset(name.strip() for name in fold[1].split(","))
         elif not line.startswith("--"):
             body.append(line)
     dialects = frozenset(name.strip() for name in (header[2] or "").split(",") if name.strip())
-    return Block(header[1], dialects, "\n".join(body).strip().rstrip(";"), folds)
+    return Block(header[1], dialects, "\n".join(body).strip().rstrip(";"), folds, is_alone)
 
 
 def select(blocks: list[Block], dialect: Dialect) -> list[Block]:
@@ -74,4 +78,7 @@ def load_blocks() -> tuple[Block, ...]:
 def catalog(dialect: Dialect) -> dict[str, Statement]:
     """Every query by name, compiled for this database."""
     blocks = select(list(load_blocks()), dialect)
-    return {block.name: dialect.compile(block.name, block.sql, block.folds) for block in blocks}
+    return {
+        block.name: dialect.compile(block.name, block.sql, folds=block.folds, is_alone=block.is_alone)
+        for block in blocks
+    }

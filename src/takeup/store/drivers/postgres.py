@@ -16,12 +16,14 @@ import asyncpg
 from takeup.core.errors import OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, Statement
+from takeup.store.drivers.pool import Link, Pool
 from takeup.store.op import Op, Query, Rows, Script
 from takeup.store.sqlfile import catalog
 
 T = TypeVar("T")
 
 POOL_SIZE = 10
+STATEMENTS_MAX = 1024
 CONNECT_TIMEOUT_S = 10.0
 RACES_MAX = 5
 RACE_PAUSE_S = 0.02
@@ -31,6 +33,10 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "5s",
     "timezone": "UTC",
     "synchronous_commit": "on",
+    # The hot statements take longer to plan than to run, and one plan fits all of their parameters. It is
+    # kept for the life of a session, so it must not rest on a table having been small when it was made.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
     "default_transaction_isolation": "read committed",
     "application_name": "takeup",
 }
@@ -56,7 +62,7 @@ async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
 class PostgresDriver:
     """A pool of connections to one database."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", clock: Clock | None, *, pooled: bool) -> None:
+    def __init__(self, pool: Pool, clock: Clock | None, *, pooled: bool) -> None:
         """Use `connect` instead."""
         self.dialect = Dialect("postgres", injected_clock=clock is not None)
         self.catalog = catalog(self.dialect)
@@ -71,31 +77,32 @@ class PostgresDriver:
     @classmethod
     async def connect(cls, url: str, *, clock: Clock | None = None) -> "PostgresDriver":
         """Open a pool; the server must answer once."""
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
-        pooled = options.pop("pgbouncer", "0") not in ("0", "false", "")
-        dsn = urlunsplit(parts._replace(query=urlencode(options)))
-        try:
-            pool = await asyncpg.create_pool(
+        dsn, pooled = _split_options(url)
+
+        async def connect() -> Link:
+            connection = await asyncpg.connect(
                 dsn,
-                min_size=1,
-                max_size=POOL_SIZE,
                 timeout=CONNECT_TIMEOUT_S,
-                statement_cache_size=0 if pooled else 1024,
+                statement_cache_size=0 if pooled else STATEMENTS_MAX,
                 server_settings={} if pooled else SETTINGS,
-                reset=_keep_session,
             )
+            return Link(connection, prepares=not pooled)
+
+        pool = Pool(connect, POOL_SIZE, CONNECT_TIMEOUT_S)
+        try:
+            await pool.give_back(await pool.lend())
+            return cls(pool, clock, pooled=pooled)
         except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             raise StoreConfig(f"PostgreSQL refused the user or password of {_name(url)}") from error
         except asyncpg.InvalidCatalogNameError as error:
             raise StoreConfig(
-                f"the PostgreSQL server has no database as in {_name(url)}; create it first"
+                f"the PostgreSQL server has no database as in {_name(url)}; create it"
             ) from error
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
-            raise StoreUnavailable(
-                f"cannot reach PostgreSQL at {_name(url)}: {str(error) or type(error).__name__}"
-            ) from error
-        return cls(pool, clock, pooled=pooled)
+        except (ValueError, OverflowError, asyncpg.ClientConfigurationError) as error:
+            raise StoreConfig(f"the database URL {_name(url)} cannot be used: {error}") from error
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+            reason = str(error) or type(error).__name__
+            raise StoreUnavailable(f"cannot reach PostgreSQL at {_name(url)}: {reason}") from error
 
     async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run an operation as one transaction; a lost race is run again from its start."""
@@ -120,8 +127,11 @@ class PostgresDriver:
         transaction = _Transaction(self.catalog, self._clock, self._begin, is_read=is_read)
         transaction.may_run_alone = not self._pooled
         try:
-            async with self._pool.acquire(timeout=CONNECT_TIMEOUT_S) as connection:
-                return await transaction.run(connection, op)
+            link = await self._pool.lend()
+            try:
+                return await transaction.run(link, op)
+            finally:
+                await self._pool.give_back(link)
         except LOST_RACES:
             raise
         except BROKEN as error:
@@ -155,35 +165,36 @@ class _Transaction:
         self._is_open = False
         self._folded: frozenset[str] = frozenset()
 
-    async def run(self, connection: Any, op: Op[T]) -> T:
+    async def run(self, link: Link, op: Op[T]) -> T:
         try:
             step = next(op)
             while True:
-                step = op.send(await self._execute(connection, step))
+                step = op.send(await self._execute(link, step))
         except StopIteration as stop:
-            await self._commit(connection)
+            if self._is_open:
+                self.is_committing = True
+                await link.connection.execute("COMMIT")
             result: T = stop.value
             return result
         except BaseException:
             op.close()
-            await self._rollback(connection)
+            await self._rollback(link.connection)
             raise
 
-    async def _execute(self, connection: Any, step: Query | Script) -> Rows:
+    async def _execute(self, link: Link, step: Query | Script) -> Rows:
         if isinstance(step, Script):
-            await self._open(connection)
-            return list(await connection.fetch(step.sql))
+            await self._open(link.connection)
+            return list(await link.connection.fetch(step.sql))
         statement = self._statements[step.name]
         if step.name in self._folded or not statement.sql:
             return []
         params = step.params
         if self._clock is not None:
             params = {**params, "now_at": self._clock.now()}
-        is_whole = (bool(statement.folds) or self._is_read) and self.may_run_alone and not self._is_open
-        if not is_whole:
-            await self._open(connection)
-        self.is_committing = is_whole
-        rows: Rows = await connection.fetch(statement.sql, *statement.bind(params))
+        if not ((statement.is_alone or self._is_read) and self.may_run_alone):
+            await self._open(link.connection)
+        self.is_committing = bool(statement.folds) and not self._is_open
+        rows: Rows = await link.fetch(statement, statement.bind(params))
         self.is_committing = False
         self._folded |= statement.folds
         return rows
@@ -193,12 +204,6 @@ class _Transaction:
             await connection.execute(self._begin)
             self._is_open = True
 
-    async def _commit(self, connection: Any) -> None:
-        if self._is_open:
-            self.is_committing = True
-            await connection.execute("COMMIT")
-            self._is_open = False
-
     async def _rollback(self, connection: Any) -> None:
         if self._is_open and not connection.is_closed():
             try:
@@ -207,8 +212,12 @@ class _Transaction:
                 connection.terminate()
 
 
-async def _keep_session(_connection: Any) -> None:
-    """Nothing to reset: no operation leaves session state behind."""
+def _split_options(url: str) -> tuple[str, bool]:
+    """The URL as asyncpg wants it, and whether PgBouncer stands in between."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    pooled = options.pop("pgbouncer", "0") not in ("0", "false", "")
+    return urlunsplit(parts._replace(query=urlencode(options))), pooled
 
 
 def _name(url: str) -> str:

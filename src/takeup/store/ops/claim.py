@@ -47,7 +47,7 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
         request_id=request.request_id,
         limit_count=request.limit,
         defer_s=request.defer_s,
-        n=list(enumerate(hashes, start=1)),
+        hashes=",".join(hashes),
         g=[(row["id"], slot, hash_) for row, slot, hash_ in zip(picked, slots, hashes, strict=False)],
     )
     if not rows:
@@ -116,7 +116,7 @@ def _leases(rows: Sequence[Row], nonces: Mapping[str, str], pipelines: Mapping[i
             token=Token(row["epoch"], nonces[row["nonce_hash"]]),
             lease_s=row["lease_s"],
             expires_at=row["lease_expires_at"],
-            parameters=json.loads(row["parameters"]),
+            parameters={} if row["parameters"] == "{}" else json.loads(row["parameters"]),
         )
         for row in rows
         if row["nonce_hash"] in nonces

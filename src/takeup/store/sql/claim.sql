@@ -3,7 +3,7 @@
 -- name: claim_lanes
 SELECT l.lane_id, w.slots,
   CASE WHEN l.preferred THEN 0 ELSE (
-    SELECT COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0)
+    SELECT CAST(COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0) AS BIGINT)
     FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
     WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
       AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
@@ -49,80 +49,83 @@ RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, p
   lease_s, lease_expires_at, parameters, available_at;
 
 -- name: claim_tasks [postgres]
--- folds: log_tasks, add_claim, start_jobs, log_jobs, claimed_before
+-- folds: log_tasks, add_claim, start_jobs, log_jobs
 WITH lanes_served AS MATERIALIZED (
   SELECT l.lane_id, CASE WHEN l.preferred THEN 0 ELSE (
-    SELECT COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0)
+    SELECT CAST(COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0) AS BIGINT)
     FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
     WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
       AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
   ) END AS deferred_count
   FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
   WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
-    AND NOT EXISTS (SELECT 1 FROM claims WHERE request_id = :request_id)
-), offers AS MATERIALIZED (
-  SELECT s.slot, o.nonce_hash, o.place
-  FROM (
-    SELECT slot, ROW_NUMBER() OVER (ORDER BY slot) AS place
-    FROM generate_series(1, (SELECT slots FROM workers WHERE id = :worker_id)) AS slot
+), free AS MATERIALIZED (
+  SELECT ARRAY(
+    SELECT slot FROM (SELECT generate_series(1, slots) AS slot FROM workers WHERE id = :worker_id) numbered
     WHERE slot NOT IN (SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
-    ORDER BY slot LIMIT :limit_count
-  ) s JOIN (SELECT place, nonce_hash FROM {rows n(place bigint, nonce_hash text)}) o USING (place)
-), candidates AS MATERIALIZED (
-  SELECT c.*, l.deferred_count, ROW_NUMBER() OVER (PARTITION BY l.lane_id ORDER BY c.priority DESC, c.available_at, c.id) AS rank
-  FROM lanes_served l CROSS JOIN LATERAL (
-    SELECT t.id, t.priority, t.available_at, t.ready_at FROM tasks t
+    LIMIT :limit_count
+  ) AS slots, string_to_array(:hashes, ',') AS hashes
+), candidates AS (
+  SELECT c.id, c.priority, c.available_at FROM lanes_served l CROSS JOIN LATERAL (
+    SELECT t.id, t.priority, t.available_at FROM tasks t
     WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
       AND t.available_at <= {start} AND t.attempt < t.max_attempts
     ORDER BY t.priority DESC, t.available_at, t.id
-    LIMIT (SELECT COUNT(*) FROM offers) + l.deferred_count FOR UPDATE SKIP LOCKED
-  ) c
+    LIMIT (SELECT cardinality(slots) FROM free) FOR UPDATE SKIP LOCKED
+  ) c WHERE l.deferred_count <= 0
+  UNION ALL
+  SELECT d.id, d.priority, d.available_at FROM (
+    SELECT c.*, l.deferred_count, ROW_NUMBER() OVER (PARTITION BY l.lane_id ORDER BY c.priority DESC, c.available_at, c.id) AS rank
+    FROM lanes_served l CROSS JOIN LATERAL (
+      SELECT t.id, t.priority, t.available_at, t.ready_at FROM tasks t
+      WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
+        AND t.available_at <= {start} AND t.attempt < t.max_attempts
+      ORDER BY t.priority DESC, t.available_at, t.id
+      LIMIT (SELECT cardinality(slots) FROM free) + l.deferred_count FOR UPDATE SKIP LOCKED
+    ) c WHERE l.deferred_count > 0
+  ) d WHERE d.rank > d.deferred_count OR d.ready_at <= {before :defer_s}
 ), picked AS MATERIALIZED (
   SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, available_at, id) AS place
-  FROM candidates WHERE rank > deferred_count OR ready_at <= {before :defer_s}
-  ORDER BY priority DESC, available_at, id LIMIT (SELECT COUNT(*) FROM offers)
+  FROM candidates LIMIT (SELECT cardinality(slots) FROM free)
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
   SELECT :request_id, :worker_id, {now} WHERE EXISTS (SELECT 1 FROM picked)
   ON CONFLICT DO NOTHING RETURNING request_id
 ), moved AS (
   UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
-    lease_slot = offers.slot, nonce_hash = offers.nonce_hash, lease_expires_at = {after lease_s}, claimed_at = {now},
-    claim_request = :request_id, started_at = COALESCE(started_at, {now}), progress_at = {now},
-    progress_percent = 0, progress_note = NULL
-  FROM picked JOIN offers USING (place)
+    lease_slot = free.slots[picked.place], nonce_hash = free.hashes[picked.place],
+    lease_expires_at = {after lease_s}, claimed_at = {now}, claim_request = :request_id,
+    started_at = COALESCE(started_at, {now}), progress_at = {now}, progress_percent = 0, progress_note = NULL
+  FROM picked, free
   WHERE tasks.id = picked.id AND tasks.status = 'READY' AND EXISTS (SELECT 1 FROM ledger)
-  RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
+  RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
+), started AS (
+  UPDATE jobs SET status = {phase_name m.rank}, started_at = COALESCE(jobs.started_at, {now}), updated_at = {now},
+    version = jobs.version + 1
+  FROM (SELECT job_id, MAX({phase_rank phase}) AS rank FROM moved GROUP BY job_id) m
+  WHERE jobs.id = m.job_id AND {phase_rank jobs.status} < m.rank
+  RETURNING jobs.id, jobs.generation, jobs.status, (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id)
   SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
-), started AS (
-  UPDATE jobs SET status = {phase_name m.rank}, started_at = COALESCE(jobs.started_at, {now}), updated_at = {now},
-    version = jobs.version + 1
-  FROM (SELECT job_id, MAX({phase_rank phase}) AS rank FROM moved GROUP BY job_id) m JOIN jobs former ON former.id = m.job_id
-  WHERE jobs.id = m.job_id AND {phase_rank jobs.status} < m.rank
-  RETURNING jobs.id, jobs.generation, jobs.status, former.status AS from_status
-), started_logged AS (
-  INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, generation, request_id)
-  SELECT {now}, 'job', 'enter_' || status, 'store', from_status, status, id, generation, :request_id FROM started
+  UNION ALL
+  SELECT {now}, 'job', 'enter_' || status, 'store', from_status, status, id, NULL, NULL, generation,
+    NULL, NULL, NULL, NULL, NULL, :request_id
+  FROM started
 )
 SELECT m.id, m.job_id, j.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.epoch,
   m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters
-FROM moved m JOIN jobs j ON j.id = m.job_id
-UNION ALL
-SELECT t.id, t.job_id, j.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
-  t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters
-FROM tasks t JOIN jobs j ON j.id = t.job_id
-WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
+FROM moved m JOIN jobs j ON j.id = m.job_id;
 
 -- name: add_claim
 INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :worker_id, {now});
 
 -- name: claimed_before
+-- alone
 -- What a repeated request still holds; empty once its leases have ended.
 SELECT t.id, t.job_id, j.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
   t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters

@@ -6,9 +6,9 @@ UPDATE tasks SET lease_expires_at = {greatest}(tasks.lease_expires_at, {after ta
   progress_note = COALESCE(g.note, tasks.progress_note),
   progress_at = CASE WHEN g.percent IS NULL AND g.note IS NULL THEN tasks.progress_at ELSE {now} END
 FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, percent double, note text)}
-WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
   AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
-  AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s})
+  AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s}) {end}
 RETURNING tasks.id, tasks.status, tasks.epoch, tasks.lease_expires_at;
 
 -- name: renew_tasks [postgres]
@@ -19,9 +19,9 @@ WITH moved AS (
     progress_note = COALESCE(g.note, tasks.progress_note),
     progress_at = CASE WHEN g.percent IS NULL AND g.note IS NULL THEN tasks.progress_at ELSE {now} END
   FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, percent double, note text)}
-  WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+  WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
     AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
-    AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s})
+    AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s}) {end}
   RETURNING tasks.id, tasks.status, tasks.job_id, tasks.generation, tasks.epoch, tasks.nonce_hash, tasks.attempt,
     tasks.lease_expires_at, tasks.lease_s
 ), logged AS (
@@ -41,8 +41,8 @@ UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_perc
   finished_at = {greatest}({now}, tasks.started_at), lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL,
   lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
 FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, result text, lists_segments bool)}
-WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
-  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments)
+WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments) {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: complete_tasks [postgres]
@@ -52,29 +52,30 @@ WITH moved AS (
     finished_at = {greatest}({now}, tasks.started_at), lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL,
     lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
   FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, result text, lists_segments bool)}
-  WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
-    AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments)
+  WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+    AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments) {end}
   RETURNING tasks.id, tasks.job_id, tasks.status, tasks.generation, tasks.epoch, g.nonce_hash, tasks.attempt,
     tasks.finished_at
+), closed AS (
+  UPDATE jobs SET status = 'completed', finished_at = {greatest}({now}, jobs.started_at), live_subject = NULL,
+    updated_at = {now}, version = jobs.version + 1
+  FROM (SELECT DISTINCT job_id FROM moved) m
+  WHERE jobs.id = m.job_id AND jobs.status IN ({job.live})
+    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ({task.live})
+      AND o.id NOT IN (SELECT id FROM moved))
+    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ('FAILED', 'CANCELLED'))
+    AND NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL)
+  RETURNING jobs.id, jobs.generation, (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
     epoch, nonce_hash, attempt, request_id)
   SELECT {now}, 'task', 'complete', 'holder', 'RUNNING', 'DONE', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, :request_id
   FROM moved
-), closed AS (
-  UPDATE jobs SET status = 'completed', finished_at = {greatest}({now}, jobs.started_at), live_subject = NULL,
-    updated_at = {now}, version = jobs.version + 1
-  FROM (SELECT DISTINCT job_id FROM moved) m JOIN jobs former ON former.id = m.job_id
-  WHERE jobs.id = m.job_id AND jobs.status IN ({job.live})
-    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ({task.live})
-      AND o.id NOT IN (SELECT id FROM moved))
-    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ('FAILED', 'CANCELLED'))
-    AND NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL)
-  RETURNING jobs.id, jobs.generation, former.status AS from_status
-), closed_logged AS (
-  INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, generation, request_id)
-  SELECT {now}, 'job', 'complete', 'store', from_status, 'completed', id, generation, :request_id FROM closed
+  UNION ALL
+  SELECT {now}, 'job', 'complete', 'store', from_status, 'completed', id, NULL, NULL, generation,
+    NULL, NULL, NULL, :request_id
+  FROM closed
 ), announced AS (
   INSERT INTO outbox (topic, subject, body, status, created_at, available_at)
   SELECT 'job.completed', id, '{"job_id":"' || id || '","status":"completed"}', 'WAITING', {now}, {now} FROM closed
@@ -92,8 +93,8 @@ UPDATE tasks SET status = g.to_status, error = g.error,
   finished_at = CASE WHEN g.to_status = 'FAILED' THEN {greatest}({now}, tasks.started_at) END,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
 FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, to_status text, error text, delay_s double)}
-WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
-  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
+WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: release_tasks
@@ -103,13 +104,14 @@ UPDATE tasks SET status = g.to_status, attempt = tasks.attempt - g.refund, refun
   finished_at = CASE WHEN g.to_status = 'FAILED' THEN {greatest}({now}, tasks.started_at) END,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
 FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, to_status text, refund bigint, error text)}
-WHERE tasks.id = g.task_id AND tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
-  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
+WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
+  AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: explain_refusals
+-- alone
 -- Why a report found nothing to change: how the epoch of its token ended, or what the task is now.
-SELECT g.task_id AS id, t.status, t.epoch, e.event AS ended_by, e.to_status AS ended_as, e.worker_id AS ended_for, e.reason,
+SELECT g.task_id AS id, t.status, e.event AS ended_by, e.to_status AS ended_as, e.worker_id AS ended_for, e.reason,
   CASE WHEN t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash AND t.lease_owner = :worker_id
     AND t.lease_expires_at > {now} THEN 1 ELSE 0 END AS is_held,
   CASE WHEN {enabled} THEN 0 ELSE 1 END AS is_disabled
@@ -130,7 +132,7 @@ UPDATE tasks SET status = CASE WHEN tasks.attempt < tasks.max_attempts THEN 'REA
   error = g.error,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
 FROM {rows g(task_id bigint, epoch bigint, error text)}
-WHERE tasks.id = g.task_id AND tasks.epoch = g.epoch AND tasks.status = 'RUNNING' AND tasks.lease_expires_at <= {now}
+WHERE tasks.id = g.task_id AND {guard} tasks.epoch = g.epoch AND tasks.status = 'RUNNING' AND tasks.lease_expires_at <= {now} {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: due_retries
@@ -144,7 +146,7 @@ UPDATE tasks SET status = g.to_status,
   finished_at = CASE WHEN g.to_status IN ({task.final}) THEN {greatest}({now}, COALESCE(tasks.started_at, {now})) END,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
 FROM {rows g(task_id bigint, epoch bigint, from_status text, to_status text)}
-WHERE tasks.id = g.task_id AND tasks.epoch = g.epoch AND tasks.status = g.from_status
+WHERE tasks.id = g.task_id AND {guard} tasks.epoch = g.epoch AND tasks.status = g.from_status {end}
 RETURNING tasks.id;
 
 -- name: live_tasks
