@@ -117,6 +117,8 @@ def plan_job(new: NewJob) -> JobPlan:
         raise InvalidInput(f"control {new.control!r} is not one of {', '.join(CONTROLS)}")
     if not isinstance(new.spec, Mapping):
         raise InvalidInput(f"the spec must be a JSON object, not {type(new.spec).__name__}")
+    if new.not_before is not None:
+        check_moment("not_before", new.not_before)
     spec = canonical_json(dict(new.spec))
     stages = tuple(_stage_plan(pipeline, stage, i) for i, stage in enumerate(pipeline.stages.values()))
     return JobPlan(
@@ -170,6 +172,12 @@ def lists_segments(result: Mapping[str, Any]) -> bool:
     except InvalidResult:
         return False
     return True
+
+
+def check_moment(name: str, moment: Any) -> None:
+    """Refuse a time that is not a moment with a zone."""
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidInput(f"{name} must be a time with a zone, not {moment!r}")
 
 
 def _stage_plan(pipeline: Pipeline, stage: Stage, position: int) -> StagePlan:

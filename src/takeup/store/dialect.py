@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from takeup.core.errors import InvalidInput
 from takeup.core.machine import JOB, MACHINES, PHASES
 
 DialectName = Literal["postgres", "sqlite", "duckdb"]
@@ -210,7 +211,7 @@ def _compile_postgres(sql: str) -> tuple[str, Bind]:
 def _compile_duckdb(sql: str) -> tuple[str, Bind]:
     sources = {parameter: _source(parameter) for parameter in PARAMETER.findall(sql)}
     text = PARAMETER.sub(r"$\1", sql)
-    return text, lambda params: {name: _value(params, *source) for name, source in sources.items()}
+    return text, lambda params: {name: _storable(_value(params, *source)) for name, source in sources.items()}
 
 
 def _compile_sqlite(sql: str) -> tuple[str, Bind]:
@@ -219,11 +220,32 @@ def _compile_sqlite(sql: str) -> tuple[str, Bind]:
 
 
 def _sqlite_value(value: Any) -> Any:
+    _storable(value)
     if isinstance(value, datetime):
         return to_micros(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return json.dumps(value, default=to_micros)
+        return json.dumps(value, default=to_micros, ensure_ascii=False)
     return value
+
+
+def _storable(value: Any) -> Any:
+    """Refuse what the embedded databases would cut short or store wrongly; PostgreSQL refuses it by itself."""
+    if isinstance(value, str):
+        if "\x00" in value or not (value.isascii() or _is_utf8(value)):
+            raise InvalidInput(
+                f"text with a NUL character or a broken surrogate cannot be stored: {value[:80]!r}"
+            )
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise InvalidInput(f"the number {value} is beyond 64 bits")
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _storable(item)
+    return value
+
+
+def _is_utf8(text: str) -> bool:
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 _COMPILERS: dict[DialectName, Callable[[str], tuple[str, Bind]]] = {

@@ -25,7 +25,12 @@ class Script(NamedTuple):
     sql: str
 
 
-Op = Generator[Query | Script, Rows, T]
+class Together(NamedTuple):
+    """What follows must commit together; only a driver that may send a statement alone needs to be told."""
+
+
+Step = Query | Script | Together
+Op = Generator[Step, Rows, T]
 
 
 def query(name: str, /, **params: Any) -> Query:

@@ -41,7 +41,10 @@ class Driver(Protocol):
 
 async def connect(url: str, *, clock: Clock | None = None) -> Driver:
     """Open the database behind the URL; `clock` replaces its own clock in tests."""
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise StoreConfig(f"the database URL cannot be read: {error}") from error
     if scheme not in DRIVERS:
         raise StoreConfig(
             f"the scheme of a database URL must be sqlite, postgresql or duckdb, not {scheme!r}"

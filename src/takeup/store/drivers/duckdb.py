@@ -31,7 +31,7 @@ class DuckdbSession:
             self.connection = duckdb.connect(str(path) if path else ":memory:")
             self.connection.execute("SET TimeZone = 'UTC'")
         except duckdb.IOException as error:
-            if "lock" in str(error).lower():
+            if "Could not set lock on file" in str(error):
                 raise StoreInUse(f"the DuckDB file {path} is held by another process") from error
             raise StoreConfig(f"cannot open the DuckDB file {path}: {error}") from error
         except duckdb.Error as error:

@@ -1,6 +1,7 @@
 """Runs operations on a database inside this process: one thread, one writer, a transaction a hop."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from takeup.core.errors import NetworkFileSystem, StoreConfig
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, Statement
-from takeup.store.op import Op, Query, Rows, Script
+from takeup.store.op import Op, Rows, Script, Step, Together
 
 T = TypeVar("T")
 
@@ -87,8 +88,10 @@ def drain(session: Session, clock: Clock, op: Op[T]) -> T:
         return result
 
 
-def execute(session: Session, clock: Clock, step: Query | Script) -> Rows:
+def execute(session: Session, clock: Clock, step: Step) -> Rows:
     """One step of an operation."""
+    if isinstance(step, Together):
+        return []
     if isinstance(step, Script):
         return session.execute(step.sql, None)
     statement = session.catalog[step.name]
@@ -140,24 +143,31 @@ def path_of(url: str) -> Path | None:
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.netloc or not path.startswith("/"):
+        scheme = parts.scheme
         raise StoreConfig(
-            f"{url!r} names no file; write {parts.scheme}:///relative/file or {parts.scheme}:////absolute/file"
+            f"the URL names no file; write {scheme}:///relative/file or {scheme}:////absolute/file"
         )
     if path == "/:memory:":
         return None
     file = Path(path[1:])
     if not file.name:
-        raise StoreConfig(f"{url!r} names no file")
+        raise StoreConfig(f"the URL {url!r} names no file")
     return file
 
 
 def check_local(path: Path) -> None:
     """Refuse a missing folder, and a file system whose locks cannot be trusted."""
-    folder = path.absolute().parent
-    if not folder.is_dir():
+    try:
+        folder = path.resolve().parent
+        is_there = folder.is_dir()
+    except (OSError, RuntimeError) as error:
+        raise StoreConfig(f"the folder of the database {path} cannot be entered: {error}") from error
+    if not is_there:
         raise StoreConfig(f"the folder {folder} for the database does not exist; create it first")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise StoreConfig(f"the database file {path} may not be written by this user")
     if sys.platform == "linux":
-        kind = file_system_of(folder.resolve(), Path("/proc/self/mounts").read_text("utf-8", "replace"))
+        kind = file_system_of(folder, Path("/proc/self/mounts").read_text("utf-8", "replace"))
         if kind in NETWORK_FILE_SYSTEMS:
             raise NetworkFileSystem(f"{path} lies on a network file system ({kind})")
 

@@ -13,11 +13,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from takeup.core.errors import OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
+from takeup.core.errors import InvalidInput, OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, Statement
 from takeup.store.drivers.pool import Link, Pool
-from takeup.store.op import Op, Query, Rows, Script
+from takeup.store.op import Op, Rows, Script, Step, Together
 from takeup.store.sqlfile import catalog
 
 T = TypeVar("T")
@@ -146,6 +146,8 @@ class PostgresDriver:
             asyncpg.OutOfMemoryError,
         ) as error:
             raise StoreUnavailable(f"PostgreSQL is too busy: {error}") from error
+        except (asyncpg.DataError, asyncpg.CharacterNotInRepertoireError, UnicodeEncodeError) as error:
+            raise InvalidInput(f"a value cannot be stored: {error}") from error
         except asyncpg.PostgresError as error:
             raise StoreError(f"PostgreSQL refused a statement: {error}") from error
 
@@ -181,10 +183,10 @@ class _Transaction:
             await self._rollback(link.connection)
             raise
 
-    async def _execute(self, link: Link, step: Query | Script) -> Rows:
-        if isinstance(step, Script):
+    async def _execute(self, link: Link, step: Step) -> Rows:
+        if isinstance(step, Script | Together):
             await self._open(link.connection)
-            return list(await link.connection.fetch(step.sql))
+            return list(await link.connection.fetch(step.sql)) if isinstance(step, Script) else []
         statement = self._statements[step.name]
         if step.name in self._folded or not statement.sql:
             return []

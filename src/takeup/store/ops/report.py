@@ -3,13 +3,13 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 
-from takeup.core.errors import InvalidInput
-from takeup.core.ids import canonical_json, nonce_hash
+from takeup.core.ids import nonce_hash
 from takeup.core.machine import Actor
 from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, Retry
-from takeup.store.op import Op, Row, Rows, query
+from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
+from takeup.store.op import Op, Row, Rows, Together, query
 from takeup.store.ops.moves import clip, close_jobs, log_tasks
 
 
@@ -20,7 +20,9 @@ def renew(worker_id: str, reports: Sequence[Progress], *, request_id: str | None
         "renew_tasks",
         worker_id=worker_id,
         request_id=request_id,
-        g=[(*fence, _percent(r.percent), clip(r.note)) for fence, r in zip(fences, reports, strict=True)],
+        g=[
+            (*fence, check_percent(r.percent), clip(r.note)) for fence, r in zip(fences, reports, strict=True)
+        ],
     )
     yield from _log(worker_id, "renew", fences, rows, request_id)
     orders = yield query("worker_orders", worker_id=worker_id)
@@ -39,15 +41,12 @@ def complete(
     worker_id: str, reports: Sequence[Completion], *, request_id: str | None = None
 ) -> Op[list[Answer]]:
     """Finish tasks with their results and artifacts, and their jobs if nothing is left to do in them."""
-    results = [canonical_json(dict(r.result), what="result") for r in reports]
+    results = [result_text(r.result) for r in reports]
     fences = _fences([r.held for r in reports])
-    artifacts = [
-        (*fence, a.name, a.key, a.sha256, a.size_bytes)
-        for fence, r in zip(fences, reports, strict=True)
-        for a in r.artifacts
-    ]
-    if artifacts:
-        yield query("add_artifacts", worker_id=worker_id, g=artifacts)
+    for r in reports:
+        check_artifacts(r.artifacts)
+    if any(r.artifacts for r in reports):
+        yield Together()
     rows = yield query(
         "complete_tasks",
         worker_id=worker_id,
@@ -58,6 +57,15 @@ def complete(
         ],
     )
     yield from _log(worker_id, "complete", fences, rows, request_id)
+    done = {row["id"] for row in rows}
+    artifacts = [
+        (r.held.task_id, a.name, a.key, a.sha256, a.size_bytes)
+        for r in reports
+        if r.held.task_id in done
+        for a in r.artifacts
+    ]
+    if artifacts:
+        yield query("add_artifacts", g=artifacts)
     yield from close_jobs([row["job_id"] for row in rows], request_id=request_id)
     return (yield from _answers(worker_id, fences, _accepted(rows), ("complete",)))
 
@@ -75,9 +83,8 @@ def fail(
             continue
         policy = Retry(**json.loads(row["retry"]))
         retries = report.retryable and row["attempt"] < row["max_attempts"]
-        delay_s = (
-            policy.delay_s(row["attempt"], luck()) if report.after_s is None else max(report.after_s, 0.0)
-        )
+        after_s = check_after_s(report.after_s)
+        delay_s = policy.delay_s(row["attempt"], luck()) if after_s is None else after_s
         ends.append((*fence, "ERROR" if retries else "FAILED", clip(report.error), delay_s))
     rows = yield query("fail_tasks", worker_id=worker_id, g=ends)
     reasons = {r.held.task_id: clip(r.error) for r in reports}
@@ -115,18 +122,12 @@ Fence = tuple[int, int, str]
 
 
 def _fences(held: Sequence[Held]) -> list[Fence]:
-    """What the statements compare, for every report of a batch; no task may stand in it twice."""
-    if len({lease.task_id for lease in held}) < len(held):
-        raise InvalidInput("a task may stand only once in a batch of reports")
+    check_batch(held)
     return [_fence(lease) for lease in held]
 
 
 def _fence(held: Held) -> Fence:
     return held.task_id, held.token.epoch, nonce_hash(held.token.nonce)
-
-
-def _percent(percent: float | None) -> float | None:
-    return None if percent is None else min(max(float(percent), 0.0), 100.0)
 
 
 def _context(fences: Sequence[Fence]) -> Op[dict[int, Row]]:

@@ -15,12 +15,24 @@ from takeup.store.ops.worker import add_lanes_of
 def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None) -> Op[list[str]]:
     """Create each planned job under its new id, or find the one its key made before; answers with the ids."""
     known = yield from _known(plans)
-    answers = [known.get(_key(plan), new_id) if plan.idempotency_key else new_id for new_id, plan in plans]
-    fresh = {job_id: plan for job_id, (new_id, plan) in zip(answers, plans, strict=True) if job_id == new_id}
+    busy = yield from _busy(_fresh(plans, known))
+    if busy:  # a submit of the same key may have been committed between the two looks
+        known = yield from _known(plans)
+        busy = yield from _busy(_fresh(plans, known))
+    if busy:
+        raise SubjectBusy(busy)
+    fresh = _fresh(plans, known)
     if fresh:
-        yield from _check_subjects(fresh)
         yield from _insert(fresh, request_id)
-    return answers
+    return [known.get(_key(plan), job_id) if plan.idempotency_key else job_id for job_id, plan in plans]
+
+
+def _fresh(plans: Sequence[tuple[str, JobPlan]], known: dict[tuple[str, str], str]) -> dict[str, JobPlan]:
+    return {
+        job_id: plan
+        for job_id, plan in plans
+        if not plan.idempotency_key or known.get(_key(plan), job_id) == job_id
+    }
 
 
 def _known(plans: Sequence[tuple[str, JobPlan]]) -> Op[dict[tuple[str, str], str]]:
@@ -43,15 +55,17 @@ def _key(plan: JobPlan) -> tuple[str, str]:
     return plan.user_id, plan.idempotency_key or ""
 
 
-def _check_subjects(fresh: dict[str, JobPlan]) -> Op[None]:
+def _busy(fresh: dict[str, JobPlan]) -> Op[str | None]:
+    """Why a subject of these jobs is taken, or None."""
     subjects = [plan.subject for plan in fresh.values() if plan.subject is not None]
     if len(set(subjects)) < len(subjects):
-        twice = next(s for s in subjects if subjects.count(s) > 1)
-        raise SubjectBusy(f"the batch holds two jobs for {twice!r}")
+        twice = next(subject for subject in subjects if subjects.count(subject) > 1)
+        return f"the batch holds two jobs for {twice!r}"
     if subjects:
         rows = yield query("live_by_subject", s=[(subject,) for subject in subjects])
         if rows:
-            raise SubjectBusy(f"{rows[0]['live_subject']!r} already has the live job {rows[0]['id']}")
+            return f"{rows[0]['live_subject']!r} already has the live job {rows[0]['id']}"
+    return None
 
 
 def _insert(fresh: dict[str, JobPlan], request_id: str | None) -> Op[None]:
