@@ -61,9 +61,9 @@ def check_percent(percent: Any) -> float | None:
 
 
 def check_after_s(after_s: Any) -> float | None:
-    """A back-off asked for by the stage, within the longest that can be kept."""
+    """A back-off asked for by the stage, if it can be kept."""
     if after_s is None:
         return None
-    if type(after_s) not in (int, float) or not math.isfinite(after_s):
-        raise InvalidInput(f"a retry after {after_s!r} seconds cannot be kept")
-    return min(max(float(after_s), 0.0), DELAY_S_MAX)
+    if type(after_s) not in (int, float) or not 0 <= after_s <= DELAY_S_MAX:
+        raise InvalidInput(f"a retry after {after_s!r} seconds is not within 0 to {DELAY_S_MAX:.0f}")
+    return float(after_s)

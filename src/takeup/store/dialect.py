@@ -6,7 +6,7 @@ table made of a parameter, which is how every statement takes a batch.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
@@ -152,8 +152,8 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
         "guard": "(CASE WHEN",
         "end": "THEN TRUE ELSE FALSE END)",
-        "skip_locked": "FOR UPDATE SKIP LOCKED",
-        "lock": "FOR UPDATE",
+        "skip_locked": "FOR NO KEY UPDATE SKIP LOCKED",
+        "lock": "FOR NO KEY UPDATE",
     },
     "sqlite": {
         "time": "INTEGER",
@@ -220,25 +220,25 @@ def _compile_sqlite(sql: str) -> tuple[str, Bind]:
 
 
 def _sqlite_value(value: Any) -> Any:
-    _storable(value)
-    if isinstance(value, datetime):
+    if type(value) is datetime:
         return to_micros(value)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return json.dumps(value, default=to_micros, ensure_ascii=False)
-    return value
+    _storable(value)
+    return _encode(value) if type(value) in (list, tuple) else value
+
+
+_encode = json.JSONEncoder(default=to_micros, ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _storable(value: Any) -> Any:
-    """Refuse what the embedded databases would cut short or store wrongly; PostgreSQL refuses it by itself."""
-    if isinstance(value, str):
+    """Refuse what the embedded databases would store wrongly; PostgreSQL refuses it by itself."""
+    kind = type(value)
+    if kind is str:
         if "\x00" in value or not (value.isascii() or _is_utf8(value)):
-            raise InvalidInput(
-                f"text with a NUL character or a broken surrogate cannot be stored: {value[:80]!r}"
-            )
-    elif isinstance(value, int):
+            raise InvalidInput(f"text with NUL or a broken surrogate cannot be stored: {value[:80]!r}")
+    elif kind is int:
         if not -(2**63) <= value < 2**63:
             raise InvalidInput(f"the number {value} is beyond 64 bits")
-    elif isinstance(value, list | tuple):
+    elif kind is list or kind is tuple:
         for item in value:
             _storable(item)
     return value

@@ -65,11 +65,23 @@ class WriterClock:
         return self._latest
 
 
+class Moment:
+    """A clock that stands still: one transaction of the only writer happens at one moment."""
+
+    def __init__(self, clock: Clock) -> None:
+        """Stop at the clock's current time."""
+        self._moment = clock.now()
+
+    def now(self) -> datetime:
+        """The moment."""
+        return self._moment
+
+
 def run_op(session: Session, clock: Clock, op: Op[T]) -> T:
     """One operation as one transaction."""
     session.begin()
     try:
-        result = drain(session, clock, op)
+        result = drain(session, Moment(clock), op)
         session.commit()
     except BaseException:
         session.rollback()

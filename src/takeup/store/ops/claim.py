@@ -33,8 +33,10 @@ class ClaimRequest:
         """Refuse a request without bounds."""
         if not 1 <= self.limit <= CLAIM_MAX:
             raise InvalidInput(f"a claim of {self.limit} tasks is not within 1 to {CLAIM_MAX}")
-        if len(self.secret) < SECRET_CHARS_MIN:
-            raise InvalidInput(f"the secret of a claim must have at least {SECRET_CHARS_MIN} characters")
+        if len(self.secret) < SECRET_CHARS_MIN or not self.secret.isascii():
+            raise InvalidInput(
+                f"the secret of a claim must have at least {SECRET_CHARS_MIN} ASCII characters"
+            )
 
 
 def claim(request: ClaimRequest) -> Op[list[Lease]]:

@@ -7,7 +7,7 @@ from takeup.core.machine import JOB, Actor
 from takeup.core.model import CONTROLS, Control
 from takeup.core.policy import check_priority
 from takeup.store.op import Op, Rows, query
-from takeup.store.ops.moves import close_jobs, move_tasks
+from takeup.store.ops.moves import close_jobs, log_tasks, move_tasks
 from takeup.store.ops.orchestrate import expand
 
 _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
@@ -15,10 +15,8 @@ _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
 
 def cancel(job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> Op[list[str]]:
     """Cancel every live task of these jobs; tokens are void at once. Answers with the jobs that were live."""
-    yield from expand(_ids(job_ids))
-    tasks = yield query("live_tasks", j=_ids(job_ids))
-    jobs = yield from _jobs(job_ids)
-    yield from move_tasks("cancel", tasks, reason=reason)
+    jobs = yield from _hold(job_ids)
+    yield from move_tasks("cancel", (yield from _all_tasks(job_ids)), reason=reason)
     yield from close_jobs(job_ids)
     return [row["id"] for row in jobs if row["status"] in JOB.live]
 
@@ -29,23 +27,19 @@ def set_control(
     """Pause, resume or skip jobs. Pausing gates new claims only; skipping takes running tasks back first."""
     if control not in CONTROLS:
         raise InvalidInput(f"control {control!r} is not one of {', '.join(CONTROLS)}")
-    if control == "SKIP":
-        yield from expand(_ids(job_ids))
-    tasks = yield query("live_tasks", j=_ids(job_ids))
-    jobs = yield from _live_jobs(job_ids, version)
+    jobs = yield from _hold_live(job_ids, version)
     changed = [row for row in jobs if row["control"] != control]
     if not changed:
         return []
-    ids = _ids([row["id"] for row in changed])
-    yield query("set_job_control", j=ids, control=control)
-    yield query("set_tasks_job_control", j=ids, control=control)
+    ids = [row["id"] for row in changed]
+    yield query("set_job_control", j=_ids(ids), control=control)
+    yield query("set_tasks_job_control", j=_ids(ids), control=control)
     yield from _log_jobs(_CONTROL_EVENT[control], changed, reason)
     if control == "SKIP":
-        wanted = {job_id for (job_id,) in ids}
-        yield from _skip([row for row in tasks if row["job_id"] in wanted], reason)
-        yield from expand(ids)
-        yield from close_jobs(wanted)
-    return [row["id"] for row in changed]
+        yield from _skip((yield from _all_tasks(ids)), reason)
+        yield from expand(_ids(ids))
+        yield from close_jobs(ids)
+    return ids
 
 
 def set_task_control(
@@ -66,14 +60,16 @@ def set_task_control(
     if control == "SKIP":
         yield from _skip(tasks, reason)
         yield from close_jobs(row["job_id"] for row in tasks)
+    else:
+        entries = [(row["id"], _CONTROL_EVENT[control], row["status"], None, None, reason) for row in changed]
+        yield from log_tasks(Actor.OPERATOR, entries, None)
     return sorted(row["id"] for row in changed)
 
 
 def set_priority(job_ids: Sequence[str], priority: int, *, version: int | None = None) -> Op[list[str]]:
     """Change the priority of jobs and of everything in them that is not finished."""
     check_priority(priority)
-    yield query("live_tasks", j=_ids(job_ids))
-    jobs = yield from _live_jobs(job_ids, version)
+    jobs = yield from _hold_live(job_ids, version)
     yield query("set_job_priority", j=_ids(job_ids), priority=priority)
     yield query("set_tasks_priority", j=_ids(job_ids), priority=priority)
     yield from _log_jobs("set_priority", jobs, str(priority))
@@ -97,7 +93,9 @@ def _ids(job_ids: Sequence[str]) -> list[tuple[str]]:
     return [(job_id,) for job_id in sorted(set(job_ids))]
 
 
-def _jobs(job_ids: Sequence[str]) -> Op[Rows]:
+def _hold(job_ids: Sequence[str]) -> Op[Rows]:
+    """Lock these jobs, after their tasks: the order in which everybody locks."""
+    yield query("live_tasks", j=_ids(job_ids))
     rows = yield query("jobs_for_change", j=_ids(job_ids))
     missing = set(job_ids) - {row["id"] for row in rows}
     if missing:
@@ -105,14 +103,20 @@ def _jobs(job_ids: Sequence[str]) -> Op[Rows]:
     return rows
 
 
-def _live_jobs(job_ids: Sequence[str], version: int | None) -> Op[Rows]:
-    rows = yield from _jobs(job_ids)
+def _hold_live(job_ids: Sequence[str], version: int | None) -> Op[Rows]:
+    rows = yield from _hold(job_ids)
     for row in rows:
         if version is not None and row["version"] != version:
             raise VersionMismatch(f"job {row['id']} has version {row['version']}, not {version}")
         if row["status"] not in JOB.live:
             raise IllegalMove(f"job {row['id']} is {row['status']} and cannot be changed")
     return rows
+
+
+def _all_tasks(job_ids: Sequence[str]) -> Op[Rows]:
+    """Every live task of jobs that are held, those included that a finished splitter has yet to bring."""
+    yield from expand(_ids(job_ids))
+    return (yield query("live_tasks", j=_ids(job_ids)))
 
 
 def _log_jobs(event: str, jobs: Rows, reason: str | None) -> Op[None]:

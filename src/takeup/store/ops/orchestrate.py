@@ -27,7 +27,10 @@ class Advance:
 
 def advance(job_ids: Sequence[str], limit_count: int) -> Op[Advance]:
     """Do everything that can be done now for these jobs, up to the limit of tasks."""
-    jobs = [(job_id,) for job_id in sorted(set(job_ids))]
+    if not job_ids:
+        return Advance()
+    rows = yield query("jobs_to_advance", j=[(job_id,) for job_id in sorted(set(job_ids))])
+    jobs = [(row["id"],) for row in rows]
     if not jobs:
         return Advance()
     expanded = yield from expand(jobs)
@@ -37,7 +40,7 @@ def advance(job_ids: Sequence[str], limit_count: int) -> Op[Advance]:
     )
     waiting = yield query("ready_candidates", j=jobs, limit_count=limit_count)
     ready = yield from move_tasks("ready", [{**row, "status": "NEW"} for row in waiting])
-    closed = yield from close_jobs(job_ids)
+    closed = yield from close_jobs(job_id for (job_id,) in jobs)
     has_more = limit_count in (len(doomed), len(waiting))
     return Advance(expanded, len(ready), len(abandoned), len(closed), has_more)
 
@@ -49,7 +52,10 @@ def live_jobs(after: str, limit_count: int) -> Op[list[str]]:
 
 
 def expand(jobs: Sequence[tuple[str]]) -> Op[int]:
-    """Create the tasks of segment stages whose splitter is done; each stage exactly once."""
+    """Create the tasks of segment stages whose splitter is done; each stage exactly once.
+
+    The caller holds the rows of these jobs, so that what is copied from them cannot change meanwhile.
+    """
     stages = yield query("splittable_stages", j=jobs)
     count = 0
     for row in stages:

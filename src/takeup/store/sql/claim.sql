@@ -49,6 +49,7 @@ RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, p
   lease_s, lease_expires_at, parameters, available_at;
 
 -- name: claim_tasks [postgres]
+-- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
 -- folds: log_tasks, add_claim, start_jobs, log_jobs
 WITH lanes_served AS MATERIALIZED (
   SELECT l.lane_id, CASE WHEN l.preferred THEN 0 ELSE (
@@ -65,6 +66,7 @@ WITH lanes_served AS MATERIALIZED (
     WHERE slot NOT IN (SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
     LIMIT :limit_count
   ) AS slots, string_to_array(:hashes, ',') AS hashes
+  FROM (SELECT pg_advisory_xact_lock(hashtextextended(:request_id, 0))) gate
 ), candidates AS (
   SELECT c.id, c.priority, c.available_at FROM lanes_served l CROSS JOIN LATERAL (
     SELECT t.id, t.priority, t.available_at FROM tasks t

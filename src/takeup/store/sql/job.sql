@@ -81,7 +81,13 @@ RETURNING jobs.id, jobs.status;
 SELECT id FROM jobs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND id > :after ORDER BY id LIMIT :limit_count;
 
 -- name: jobs_for_change
-SELECT id, status, control, priority, version FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) ORDER BY id {lock};
+SELECT id, status, control, priority, version FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)})
+ORDER BY id {lock};
+
+-- name: jobs_to_advance
+-- Whoever adds tasks to a job holds its row; a job that is being changed is left to the next pass.
+SELECT id FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live})
+ORDER BY id {skip_locked};
 
 -- name: set_job_control
 UPDATE jobs SET control = :control, updated_at = {now}, version = version + 1
