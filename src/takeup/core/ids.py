@@ -38,8 +38,8 @@ def lease_nonces(secret: str, count: int) -> tuple[str, ...]:
 
 
 def nonce_hash(nonce: str) -> str:
-    """What the store keeps of a nonce."""
-    return hashlib.sha256(nonce.encode()).hexdigest()
+    """What the store keeps of a nonce: as many bits of its SHA-256 as the nonce has."""
+    return hashlib.sha256(nonce.encode()).hexdigest()[: 2 * NONCE_BYTES]
 
 
 def canonical_json(value: Any, *, what: str = "spec") -> str:

@@ -25,7 +25,7 @@ class Block:
     dialects: frozenset[str]
     sql: str
     folds: frozenset[str]
-    is_alone: bool
+    is_alone: bool = False
 
 
 def parse(text: str) -> Iterator[Block]:

@@ -176,7 +176,7 @@ def check_local(path: Path) -> None:
         raise StoreConfig(f"the folder of the database {path} cannot be entered: {error}") from error
     if not is_there:
         raise StoreConfig(f"the folder {folder} for the database does not exist; create it first")
-    if path.exists() and not os.access(path, os.W_OK):
+    if path.exists() and not os.access(path, os.W_OK, effective_ids=True):
         raise StoreConfig(f"the database file {path} may not be written by this user")
     if sys.platform == "linux":
         kind = file_system_of(folder, Path("/proc/self/mounts").read_text("utf-8", "replace"))
