@@ -251,6 +251,7 @@ OUTBOX = Machine(
         Move("take", ("WAITING",), "SENDING", Actor.STORE, "due", sets=("attempt", "lease_expires_at")),
         Move("deliver", ("SENDING",), "SENT", Actor.STORE, "delivered", sets=("finished_at",)),
         Move("retry", ("SENDING",), "WAITING", Actor.STORE, "refused or timed out, attempts left"),
+        Move("free", ("SENDING",), "WAITING", Actor.STORE, "its sender's lease is over"),
         Move("park", ("SENDING",), "PARKED", Actor.STORE, "attempts spent", sets=("error", "finished_at")),
     ),
 )

@@ -237,6 +237,7 @@ class Event:
     job_id: str | None = None
     task_id: int | None = None
     worker_id: str | None = None
+    message_id: int | None = None
     generation: int | None = None
     epoch: int | None = None
     nonce_hash: str | None = None

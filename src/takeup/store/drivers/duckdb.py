@@ -41,6 +41,10 @@ class DuckdbSession:
         """Start a transaction."""
         self.execute("BEGIN TRANSACTION", None)
 
+    def begin_read(self) -> None:
+        """Look at one snapshot."""
+        self.begin()
+
     def commit(self) -> None:
         """Make the transaction durable."""
         self.execute("COMMIT", None)

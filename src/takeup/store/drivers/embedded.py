@@ -43,6 +43,8 @@ class Session(Protocol):
 
     def begin(self) -> None: ...
 
+    def begin_read(self) -> None: ...
+
     def commit(self) -> None: ...
 
     def rollback(self) -> None: ...
@@ -77,9 +79,12 @@ class Moment:
         return self._moment
 
 
-def run_op(session: Session, clock: Clock, op: Op[T]) -> T:
+def run_op(session: Session, clock: Clock, op: Op[T], *, is_read: bool = False) -> T:
     """One operation as one transaction."""
-    session.begin()
+    if is_read:
+        session.begin_read()
+    else:
+        session.begin()
     try:
         result = drain(session, Moment(clock), op)
         session.commit()
@@ -141,7 +146,12 @@ class EmbeddedDriver:
             self._executor, lambda: run_op(self._session, self._clock, operation(*args, **kwargs))
         )
 
-    read = run
+    async def read(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
+        """Run an operation that only reads, without the write lock that other processes may want."""
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor,
+            lambda: run_op(self._session, self._clock, operation(*args, **kwargs), is_read=True),
+        )
 
     async def close(self) -> None:
         """Close the file and end the thread."""

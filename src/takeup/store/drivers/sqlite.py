@@ -46,6 +46,10 @@ class SqliteSession:
         """Take the write lock at once, so that no later statement can fail for it."""
         self.execute("BEGIN IMMEDIATE", None)
 
+    def begin_read(self) -> None:
+        """Look at one snapshot, without the write lock."""
+        self.execute("BEGIN", None)
+
     def commit(self) -> None:
         """Make the transaction durable."""
         self.execute("COMMIT", None)

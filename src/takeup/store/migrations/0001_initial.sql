@@ -189,6 +189,7 @@ CREATE TABLE audit (
   job_id TEXT,
   task_id BIGINT,
   worker_id TEXT,
+  message_id BIGINT,
   generation INTEGER,
   epoch BIGINT,
   nonce_hash TEXT,
@@ -218,7 +219,7 @@ CREATE TABLE artifacts (
   name TEXT NOT NULL,
   epoch BIGINT NOT NULL,
   object_key TEXT NOT NULL,
-  sha256 TEXT NOT NULL,
+  sha256 TEXT NOT NULL CHECK (LENGTH(sha256) = 64),
   size_bytes BIGINT NOT NULL CHECK (size_bytes >= 0),
   created_at {time} NOT NULL,
   PRIMARY KEY (job_id, task_id, name)

@@ -1,12 +1,17 @@
 """What all moves share: applying them to rows that were read, writing the log, closing finished jobs."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from takeup.core.ids import canonical_json
 from takeup.core.machine import JOB, TASK, Actor
 from takeup.core.model import ERROR_CHARS_MAX
 from takeup.store.op import Op, Row, query
+
+T = TypeVar("T")
+
+BATCH_ROWS = 5000
+"""How many rows a statement of an operation on whole jobs takes at once."""
 
 _CLOSING = {"completed": "complete", "failed": "fail", "cancelled": "cancel"}
 
@@ -20,22 +25,29 @@ def move_tasks(
     """
     move = TASK.move(name)
     legal = [row for row in rows if row["status"] in move.sources]
-    if not legal:
-        return []
-    moved = yield query(
-        "move_tasks", g=[(row["id"], row["epoch"], row["status"], move.target) for row in legal]
-    )
-    ids = {row["id"] for row in moved}
-    yield from log_tasks(
-        move.actor,
-        [
-            (row["id"], name, row["status"], row.get("lease_owner"), row.get("nonce_hash"), reason)
-            for row in map(dict, legal)
-            if row["id"] in ids
-        ],
-        request_id,
-    )
-    return sorted(ids)
+    ids: list[int] = []
+    for part in batched(legal):
+        moved = yield query(
+            "move_tasks", g=[(row["id"], row["epoch"], row["status"], move.target) for row in part]
+        )
+        done = {row["id"] for row in moved}
+        yield from log_tasks(
+            move.actor,
+            [
+                (row["id"], name, row["status"], row.get("lease_owner"), row.get("nonce_hash"), reason)
+                for row in part
+                if row["id"] in done
+            ],
+            request_id,
+        )
+        ids += sorted(done)
+    return ids
+
+
+def batched(rows: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The rows in pieces that one statement handles well within its time limit."""
+    for start in range(0, len(rows), BATCH_ROWS):
+        yield rows[start : start + BATCH_ROWS]
 
 
 def log_tasks(actor: Actor, entries: Sequence[tuple[Any, ...]], request_id: str | None) -> Op[None]:

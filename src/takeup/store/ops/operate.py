@@ -7,7 +7,7 @@ from takeup.core.machine import JOB, Actor
 from takeup.core.model import CONTROLS, Control
 from takeup.core.policy import check_priority
 from takeup.store.op import Op, Rows, query
-from takeup.store.ops.moves import close_jobs, log_tasks, move_tasks
+from takeup.store.ops.moves import batched, close_jobs, log_tasks, move_tasks
 from takeup.store.ops.orchestrate import expand
 
 _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
@@ -33,7 +33,9 @@ def set_control(
         return []
     ids = [row["id"] for row in changed]
     yield query("set_job_control", j=_ids(ids), control=control)
-    yield query("set_tasks_job_control", j=_ids(ids), control=control)
+    tasks = yield query("live_tasks", j=_ids(ids))
+    for part in batched(tasks):
+        yield query("set_tasks_job_control", g=[(row["id"],) for row in part], control=control)
     yield from _log_jobs(_CONTROL_EVENT[control], changed, reason)
     if control == "SKIP":
         yield from _skip((yield from _all_tasks(ids)), reason)
@@ -71,7 +73,9 @@ def set_priority(job_ids: Sequence[str], priority: int, *, version: int | None =
     check_priority(priority)
     jobs = yield from _hold_live(job_ids, version)
     yield query("set_job_priority", j=_ids(job_ids), priority=priority)
-    yield query("set_tasks_priority", j=_ids(job_ids), priority=priority)
+    tasks = yield query("live_tasks", j=_ids(job_ids))
+    for part in batched(tasks):
+        yield query("set_tasks_priority", g=[(row["id"],) for row in part], priority=priority)
     yield from _log_jobs("set_priority", jobs, str(priority))
     return [row["id"] for row in jobs]
 

@@ -11,7 +11,7 @@ from takeup.core.errors import InvalidResult
 from takeup.core.machine import Actor
 from takeup.core.plan import plan_segments
 from takeup.store.op import Op, Row, query
-from takeup.store.ops.moves import close_jobs, log_tasks, move_tasks
+from takeup.store.ops.moves import batched, close_jobs, log_tasks, move_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +71,14 @@ def _add_segments(row: Row) -> Op[int]:
     except InvalidResult as error:
         # The completion refused such a result, so this row was written by other hands: fail loudly.
         raise InvalidResult(f"job {row['job_id']}, stage {row['stage']}: {error}") from error
-    created = yield query(
-        "add_tasks",
-        g=[
-            (position, row["job_id"], plan.stage, plan.segment, plan.status, None, plan.parameters)
-            for position, plan in enumerate(plans)
-        ],
-    )
-    yield from log_tasks(
-        Actor.ORCHESTRATOR, [(task["id"], "create", None, None, None, None) for task in created], None
-    )
-    return len(created)
+    for part in batched(plans):
+        created = yield query(
+            "add_tasks",
+            g=[
+                (plan.segment, row["job_id"], plan.stage, plan.segment, plan.status, None, plan.parameters)
+                for plan in part
+            ],
+        )
+        entries = [(task["id"], "create", None, None, None, None) for task in created]
+        yield from log_tasks(Actor.ORCHESTRATOR, entries, None)
+    return len(plans)

@@ -13,11 +13,13 @@ def take(limit_count: int, lease_s: float) -> Op[list[Message]]:
     """Take due messages to send; those of a sender that died become due again first."""
     stuck = yield query("overdue_messages", limit_count=limit_count)
     if stuck:
-        yield query("free_messages", g=[(row["id"],) for row in stuck])
+        freed = yield query("free_messages", g=[(row["id"],) for row in stuck])
+        yield from _log("free", [row["id"] for row in freed], None)
     due = yield query("due_messages", limit_count=limit_count)
     if not due:
         return []
     rows = yield query("take_messages", g=[(row["id"],) for row in due], lease_s=lease_s)
+    yield from _log("take", [row["id"] for row in rows], None)
     return sorted((message_of(row) for row in rows), key=lambda message: message.id)
 
 
@@ -39,4 +41,13 @@ def park(messages: Sequence[Message], error: str) -> Op[list[int]]:
 def _end(name: str, messages: Sequence[Message], error: str | None, delay_s: float) -> Op[list[int]]:
     target = OUTBOX.move(name).target
     rows = yield query("end_messages", g=[(m.id, m.attempt, target, clip(error), delay_s) for m in messages])
-    return sorted(row["id"] for row in rows)
+    ids = sorted(row["id"] for row in rows)
+    yield from _log(name, ids, clip(error))
+    return ids
+
+
+def _log(name: str, ids: Sequence[int], reason: str | None) -> Op[None]:
+    move = OUTBOX.move(name)
+    if ids:
+        entries = [(message_id, name, move.sources[0], reason) for message_id in ids]
+        yield query("log_messages", g=entries, actor=move.actor.value)

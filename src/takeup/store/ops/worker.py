@@ -66,11 +66,7 @@ def heartbeat(worker_ids: Sequence[str]) -> Op[dict[str, str]]:
         (row["id"], row["status"]) for row in before if row["status"] == "offline" and not row["disabled"]
     ]
     yield from _log("revive", revived)
-    lanes = yield from _all_lanes()
-    for row in before:
-        served = yield query("lanes_of_worker", worker_id=row["id"])
-        seen = {lane["lane_id"] for lane in served}
-        yield from add_lanes_of([row], {i: lane for i, lane in lanes.items() if i not in seen})
+    yield from _mend_lanes(before)
     return statuses
 
 
@@ -120,6 +116,16 @@ def add_lanes_of(workers: Sequence[Row], lanes: Mapping[int, LanePlan]) -> Op[No
     ]
     if fits:
         yield query("add_worker_lanes", g=fits)
+
+
+def _mend_lanes(workers: Rows) -> Op[None]:
+    """Assign lanes that were made at the very moment a worker registered, so that neither saw the other."""
+    lanes = yield from _all_lanes()
+    served = yield query("lanes_of_workers", g=[(row["id"],) for row in workers])
+    seen = {(row["worker_id"], row["lane_id"]) for row in served}
+    for worker in workers:
+        missing = {i: lane for i, lane in lanes.items() if (worker["id"], i) not in seen}
+        yield from add_lanes_of([worker], missing)
 
 
 def _all_lanes() -> Op[dict[int, LanePlan]]:

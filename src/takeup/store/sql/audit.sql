@@ -18,6 +18,11 @@ INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, worker
 SELECT {now}, 'worker', g.event, :actor, g.from_status, w.status, w.id, :request_id, g.reason
 FROM {rows g(worker_id text, event text, from_status text, reason text)} JOIN workers w ON w.id = g.worker_id ORDER BY w.id;
 
+-- name: log_messages
+INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, message_id, attempt, available_at, reason)
+SELECT {now}, 'message', g.event, :actor, g.from_status, m.status, m.id, m.attempt, m.available_at, g.reason
+FROM {rows g(message_id bigint, event text, from_status text, reason text)} JOIN outbox m ON m.id = g.message_id ORDER BY m.id;
+
 -- name: audit_page
 SELECT * FROM audit WHERE seq > :after ORDER BY seq LIMIT :limit_count;
 

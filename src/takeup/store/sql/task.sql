@@ -200,11 +200,11 @@ RETURNING id, job_id, status;
 
 -- name: set_tasks_job_control
 UPDATE tasks SET job_control = :control
-WHERE status IN ({task.live}) AND job_id IN (SELECT job_id FROM {rows j(job_id text)}) RETURNING id;
+WHERE id IN (SELECT task_id FROM {rows g(task_id bigint)}) AND status IN ({task.live}) RETURNING id;
 
 -- name: set_tasks_priority
 UPDATE tasks SET priority = :priority
-WHERE status IN ({task.live}) AND job_id IN (SELECT job_id FROM {rows j(job_id text)}) RETURNING id;
+WHERE id IN (SELECT task_id FROM {rows g(task_id bigint)}) AND status IN ({task.live}) RETURNING id;
 
 -- name: add_artifacts
 -- Of completions that were just accepted in this transaction.

@@ -26,8 +26,8 @@ WHERE id = :worker_id AND NOT disabled;
 -- name: all_lanes
 SELECT id, pipeline, stage, requires, prefers FROM lanes;
 
--- name: lanes_of_worker
-SELECT lane_id FROM worker_lanes WHERE worker_id = :worker_id;
+-- name: lanes_of_workers
+SELECT worker_id, lane_id FROM worker_lanes WHERE worker_id IN (SELECT worker_id FROM {rows g(worker_id text)});
 
 -- name: drop_worker_lanes
 DELETE FROM worker_lanes WHERE worker_id = :worker_id;
