@@ -1,7 +1,6 @@
 """Ids, tokens and digests. Randomness is handed in by the caller, so that a seed repeats a run."""
 
 import hashlib
-import hmac
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,8 +32,9 @@ def lease_nonces(secret: str, count: int) -> tuple[str, ...]:
 
     The secret stays with the worker and is never stored; the store sees only hashes of these values.
     """
-    key = secret.encode()
-    return tuple(hmac.digest(key, b"lease %d" % slot, "sha256")[:NONCE_BYTES].hex() for slot in range(count))
+    size = 2 * NONCE_BYTES
+    stream = hashlib.shake_256(b"takeup lease " + secret.encode()).hexdigest(NONCE_BYTES * count)
+    return tuple(stream[start : start + size] for start in range(0, size * count, size))
 
 
 def nonce_hash(nonce: str) -> str:

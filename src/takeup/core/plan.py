@@ -7,7 +7,7 @@ from typing import Any
 
 from takeup.core.errors import InvalidInput, InvalidResult
 from takeup.core.ids import canonical_json, digest
-from takeup.core.model import CONTROLS, Control
+from takeup.core.model import Control
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
 from takeup.core.policy import PRIORITY_DEFAULT, check_priority
 
@@ -113,8 +113,10 @@ def plan_job(new: NewJob) -> JobPlan:
     pipeline = new.pipeline
     if not pipeline.stages:
         raise InvalidInput(f"pipeline {pipeline.name} has no stages")
-    if new.control not in CONTROLS:
-        raise InvalidInput(f"control {new.control!r} is not one of {', '.join(CONTROLS)}")
+    if new.control not in ("READY", "PAUSED"):
+        raise InvalidInput(f"a job starts with control READY or PAUSED, not {new.control!r}")
+    if new.idempotency_key == "":
+        raise InvalidInput("an idempotency key must not be empty; leave it out for none")
     if not isinstance(new.spec, Mapping):
         raise InvalidInput(f"the spec must be a JSON object, not {type(new.spec).__name__}")
     if new.not_before is not None:

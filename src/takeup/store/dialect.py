@@ -17,7 +17,7 @@ from takeup.core.machine import JOB, MACHINES, PHASES
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
 PLACEHOLDER = re.compile(r"\{([a-z_.]+)(?: ([^{}]*))?\}")
-PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+)?)(?![a-z0-9_])")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+n?)?)(?![a-z0-9_])")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -100,7 +100,7 @@ class Dialect:
         alias, _, columns = argument.rstrip(")").partition("(")
         pairs = [column.split() for column in columns.split(",")]
         if self.name == "postgres":
-            arrays = ", ".join(f":{alias}__{i}::{_PG_TYPES[kind]}[]" for i, (_, kind) in enumerate(pairs))
+            arrays = ", ".join(_PG_ARRAYS[kind].format(f":{alias}__{i}") for i, (_, kind) in enumerate(pairs))
             names = ", ".join(column for column, _ in pairs)
             return f"unnest({arrays}) AS {alias}({names})"
         if self.name == "duckdb":
@@ -129,9 +129,18 @@ _SHARED = {
     "enabled": "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)",
 }
 
-_PG_TYPES = {"bigint": "bigint", "text": "text", "double": "float8", "bool": "bool", "time": "timestamptz"}
+# A driver encodes an array item by item; numbers travel faster as one text, as the `n` of `g__0n` says.
+_PG_ARRAYS = {
+    "bigint": "string_to_array({}n, ',', 'N')::bigint[]",
+    "bool": "{}::bool[]",
+    "double": "{}::float8[]",
+    "hex": "string_to_array({}n, ',', 'N')",
+    "text": "{}::text[]",
+    "time": "{}::timestamptz[]",
+}
 _DUCKDB_TYPES = {
     "bigint": "BIGINT",
+    "hex": "TEXT",
     "text": "TEXT",
     "double": "DOUBLE",
     "bool": "BOOLEAN",
@@ -191,14 +200,17 @@ _WORDS: dict[DialectName, dict[str, str]] = {
 Bind = Callable[[Mapping[str, Any]], Any]
 
 
-def _source(parameter: str) -> tuple[str, int | None]:
-    """`ids__0` names column 0 of the batch `ids`."""
+def _source(parameter: str) -> tuple[str, int | None, bool]:
+    """`ids__0` names column 0 of the batch `ids`, `ids__0n` the same joined to one text."""
     name, _, column = parameter.partition("__")
-    return name, int(column) if column else None
+    return name, int(column.rstrip("n")) if column else None, column.endswith("n")
 
 
-def _value(params: Mapping[str, Any], name: str, column: int | None) -> Any:
-    return params[name] if column is None else [row[column] for row in params[name]]
+def _value(params: Mapping[str, Any], name: str, column: int | None, is_joined: bool) -> Any:  # noqa: FBT001
+    if column is None:
+        return params[name]
+    values = [row[column] for row in params[name]]
+    return ",".join(["N" if value is None else str(value) for value in values]) if is_joined else values
 
 
 def _compile_postgres(sql: str) -> tuple[str, Bind]:

@@ -40,6 +40,7 @@ SETTINGS = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
+    "jit": "off",
     "default_transaction_isolation": "read committed",
     "application_name": "takeup",
 }
@@ -53,6 +54,9 @@ BROKEN = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
 
@@ -137,12 +141,12 @@ class PostgresDriver:
                 await self._pool.give_back(link)
         except LOST_RACES:
             raise
+        except TimeoutError as error:
+            raise StoreUnavailable("no connection to PostgreSQL became free in time") from error
         except BROKEN as error:
             if transaction.is_committing:
                 raise OutcomeUnknown(f"the connection broke during a commit: {error}") from error
             raise StoreUnavailable(f"the connection to PostgreSQL broke: {error}") from error
-        except TimeoutError as error:
-            raise StoreUnavailable("no connection to PostgreSQL became free in time") from error
         except (
             asyncpg.TooManyConnectionsError,
             asyncpg.QueryCanceledError,
@@ -176,9 +180,7 @@ class _Transaction:
             while True:
                 step = op.send(await self._execute(link, step))
         except StopIteration as stop:
-            if self._is_open:
-                self.is_committing = True
-                await link.connection.execute("COMMIT")
+            await self._commit(link.connection)
             result: T = stop.value
             return result
         except BaseException:
@@ -208,6 +210,15 @@ class _Transaction:
         if not self._is_open:
             await connection.execute(self._begin)
             self._is_open = True
+
+    async def _commit(self, connection: Any) -> None:
+        if self._is_open:
+            self.is_committing = True
+            try:
+                await connection.execute("COMMIT")
+            except BaseException:
+                connection.terminate()  # nobody may go on in a transaction whose end is unknown
+                raise
 
     async def _rollback(self, connection: Any) -> None:
         if self._is_open and not connection.is_closed():

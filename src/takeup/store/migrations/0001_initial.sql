@@ -269,6 +269,9 @@ CREATE TABLE artifacts_archive AS SELECT * FROM artifacts WHERE 1 = 0;
 -- name: archive_index
 CREATE UNIQUE INDEX jobs_archive_id ON jobs_archive (id);
 
+-- name: archive_index_key [postgres, sqlite]
+CREATE INDEX jobs_archive_key ON jobs_archive (user_id, idempotency_key) WHERE idempotency_key IS NOT NULL;
+
 -- name: archive_index_subject [postgres, sqlite]
 CREATE INDEX jobs_archive_subject ON jobs_archive (subject, generation) WHERE subject IS NOT NULL;
 

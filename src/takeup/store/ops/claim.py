@@ -17,6 +17,8 @@ from takeup.store.ops.moves import log_tasks
 
 CLAIM_MAX = 1000
 SECRET_CHARS_MIN = 32
+ID_CHARS_MAX = 200
+DEFER_S_MAX = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,11 @@ class ClaimRequest:
         """Refuse a request without bounds."""
         if not 1 <= self.limit <= CLAIM_MAX:
             raise InvalidInput(f"a claim of {self.limit} tasks is not within 1 to {CLAIM_MAX}")
+        if not 0 <= self.defer_s <= DEFER_S_MAX:
+            raise InvalidInput(f"defer_s {self.defer_s!r} is not within 0 to {DEFER_S_MAX:.0f} seconds")
+        for name, text in (("worker_id", self.worker_id), ("request_id", self.request_id)):
+            if not 0 < len(text) <= ID_CHARS_MAX or not text.isprintable():
+                raise InvalidInput(f"{name} must be printable text of 1 to {ID_CHARS_MAX} characters")
         if len(self.secret) < SECRET_CHARS_MIN or not self.secret.isascii():
             raise InvalidInput(
                 f"the secret of a claim must have at least {SECRET_CHARS_MIN} ASCII characters"
@@ -75,7 +82,7 @@ def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
     used = yield query("claim_slots", worker_id=request.worker_id)
     free = sorted(set(range(1, lanes[0]["slots"] + 1)) - {row["lease_slot"] for row in used})
     candidates: list[Row] = []
-    count = min(request.limit, len(free))
+    count = max(min(request.limit, lanes[0]["slots"] - len(used)), 0)
     for lane in lanes if count else ():
         deferred = int(lane["deferred_count"])
         rows = yield query(

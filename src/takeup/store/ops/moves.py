@@ -34,7 +34,7 @@ def move_tasks(
         yield from log_tasks(
             move.actor,
             [
-                (row["id"], name, row["status"], row.get("lease_owner"), row.get("nonce_hash"), reason)
+                (row["id"], name, row["status"], row.get("lease_owner"), row.get("nonce_hash"), clip(reason))
                 for row in part
                 if row["id"] in done
             ],

@@ -7,7 +7,7 @@ from takeup.core.machine import JOB, Actor
 from takeup.core.model import CONTROLS, Control
 from takeup.core.policy import check_priority
 from takeup.store.op import Op, Rows, query
-from takeup.store.ops.moves import batched, close_jobs, log_tasks, move_tasks
+from takeup.store.ops.moves import batched, clip, close_jobs, log_tasks, move_tasks
 from takeup.store.ops.orchestrate import expand
 
 _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
@@ -16,9 +16,10 @@ _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
 def cancel(job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> Op[list[str]]:
     """Cancel every live task of these jobs; tokens are void at once. Answers with the jobs that were live."""
     jobs = yield from _hold(job_ids)
-    yield from move_tasks("cancel", (yield from _all_tasks(job_ids)), reason=reason)
-    yield from close_jobs(job_ids)
-    return [row["id"] for row in jobs if row["status"] in JOB.live]
+    live = [row["id"] for row in jobs if row["status"] in JOB.live]
+    yield from move_tasks("cancel", (yield from _all_tasks(live)), reason=reason)
+    yield from close_jobs(live)
+    return live
 
 
 def set_control(
@@ -63,7 +64,9 @@ def set_task_control(
         yield from _skip(tasks, reason)
         yield from close_jobs(row["job_id"] for row in tasks)
     else:
-        entries = [(row["id"], _CONTROL_EVENT[control], row["status"], None, None, reason) for row in changed]
+        entries = [
+            (row["id"], _CONTROL_EVENT[control], row["status"], None, None, clip(reason)) for row in changed
+        ]
         yield from log_tasks(Actor.OPERATOR, entries, None)
     return sorted(row["id"] for row in changed)
 
@@ -126,7 +129,7 @@ def _all_tasks(job_ids: Sequence[str]) -> Op[Rows]:
 def _log_jobs(event: str, jobs: Rows, reason: str | None) -> Op[None]:
     yield query(
         "log_jobs",
-        g=[(row["id"], event, row["status"], reason) for row in jobs],
+        g=[(row["id"], event, row["status"], clip(reason)) for row in jobs],
         actor=Actor.OPERATOR.value,
         request_id=None,
     )

@@ -106,7 +106,7 @@ def release(
             continue
         refund = 1 if row["refunds"] < REFUNDS_MAX else 0
         is_spent = row["attempt"] - refund >= row["max_attempts"]
-        error = f"{reason}, once too often" if is_spent else None
+        error = clip(f"{reason}, once too often") if is_spent else None
         ends.append((*fence, "FAILED" if is_spent else "READY", refund, error))
     rows = yield query("release_tasks", worker_id=worker_id, g=ends)
     reasons = {task_id: clip(reason) for task_id, _, _ in fences}

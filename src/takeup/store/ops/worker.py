@@ -1,16 +1,20 @@
 """Workers: register, heartbeat, drain, leave, be lost, be disabled; and which lanes each may serve."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 
 from takeup.core.errors import InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
 from takeup.core.machine import WORKER, Actor
 from takeup.core.model import WorkerSpec
+from takeup.core.pipeline import NAME
 from takeup.core.plan import LanePlan
 from takeup.store.op import Op, Row, Rows, query
+from takeup.store.ops.moves import clip
 
 SLOTS_MAX = 1000
+STAGE = re.compile(r"(\*|[a-z][a-z0-9_.-]*/(\*|[a-z][a-z0-9_.-]*))\Z")
 ID_CHARS_MAX = 200
 
 
@@ -46,6 +50,14 @@ def check_spec(spec: WorkerSpec) -> None:
     """Refuse a worker that could not be scheduled."""
     if not spec.id or len(spec.id) > ID_CHARS_MAX or not spec.id.isprintable():
         raise InvalidInput(f"a worker's id must be printable text of 1 to {ID_CHARS_MAX} characters")
+    if len(spec.name) > ID_CHARS_MAX or not spec.name.isprintable():
+        raise InvalidInput(f"a worker's name must be printable text of at most {ID_CHARS_MAX} characters")
+    for capability in spec.capabilities:
+        if not NAME.match(capability):
+            raise InvalidInput(f"capability {capability!r} must match {NAME.pattern}")
+    for stage in spec.stages:
+        if not STAGE.match(stage):
+            raise InvalidInput(f"{stage!r} names no stage: write *, PIPELINE/* or PIPELINE/STAGE")
     if not 1 <= spec.slots <= SLOTS_MAX:
         raise InvalidInput(f"slots {spec.slots} is not within 1 to {SLOTS_MAX}")
     if spec.kind not in ("local", "remote"):
@@ -99,7 +111,7 @@ def set_disabled(worker_ids: Sequence[str], *, disabled: bool, reason: str | Non
     event = "disable" if disabled else "enable"
     yield query(
         "log_workers",
-        g=[(row["id"], event, row["status"], reason) for row in rows],
+        g=[(row["id"], event, row["status"], clip(reason)) for row in rows],
         actor=Actor.OPERATOR.value,
         request_id=None,
     )

@@ -3,7 +3,7 @@
 -- name: claim_lanes
 SELECT l.lane_id, w.slots,
   CASE WHEN l.preferred THEN 0 ELSE (
-    SELECT CAST(COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0) AS BIGINT)
+    SELECT CAST(COALESCE(SUM({greatest}(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0)), 0) AS BIGINT)
     FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
     WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
       AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
@@ -43,7 +43,7 @@ UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, l
   lease_slot = g.slot, nonce_hash = g.nonce_hash, lease_expires_at = {after lease_s}, claimed_at = {now},
   claim_request = :request_id, started_at = COALESCE(started_at, {now}), progress_at = {now},
   progress_percent = 0, progress_note = NULL
-FROM {rows g(task_id bigint, slot bigint, nonce_hash text)}
+FROM {rows g(task_id bigint, slot bigint, nonce_hash hex)}
 WHERE tasks.id = g.task_id AND status = 'READY'
 RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
   lease_s, lease_expires_at, parameters, available_at;
@@ -53,18 +53,20 @@ RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, p
 -- folds: log_tasks, add_claim, start_jobs, log_jobs
 WITH lanes_served AS MATERIALIZED (
   SELECT l.lane_id, CASE WHEN l.preferred THEN 0 ELSE (
-    SELECT CAST(COALESCE(SUM(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id)), 0) AS BIGINT)
+    SELECT CAST(COALESCE(SUM({greatest}(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0)), 0) AS BIGINT)
     FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
     WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
       AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
   ) END AS deferred_count
   FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
   WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
+), held AS MATERIALIZED (
+  SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id
 ), free AS MATERIALIZED (
   SELECT ARRAY(
     SELECT slot FROM (SELECT generate_series(1, slots) AS slot FROM workers WHERE id = :worker_id) numbered
-    WHERE slot NOT IN (SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
-    LIMIT :limit_count
+    WHERE slot NOT IN (SELECT lease_slot FROM held)
+    LIMIT (SELECT GREATEST(LEAST(:limit_count, w.slots - (SELECT COUNT(*) FROM held)), 0) FROM workers w WHERE w.id = :worker_id)
   ) AS slots, string_to_array(:hashes, ',') AS hashes
   FROM (SELECT pg_advisory_xact_lock(hashtextextended(:request_id, 0))) gate
 ), candidates AS (

@@ -5,7 +5,7 @@ UPDATE tasks SET lease_expires_at = {greatest}(tasks.lease_expires_at, {after ta
   progress_percent = COALESCE(g.percent, tasks.progress_percent),
   progress_note = COALESCE(g.note, tasks.progress_note),
   progress_at = CASE WHEN g.percent IS NULL AND g.note IS NULL THEN tasks.progress_at ELSE {now} END
-FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, percent double, note text)}
+FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, percent double, note text)}
 WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
   AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
   AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s}) {end}
@@ -18,7 +18,7 @@ WITH moved AS (
     progress_percent = COALESCE(g.percent, tasks.progress_percent),
     progress_note = COALESCE(g.note, tasks.progress_note),
     progress_at = CASE WHEN g.percent IS NULL AND g.note IS NULL THEN tasks.progress_at ELSE {now} END
-  FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, percent double, note text)}
+  FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, percent double, note text)}
   WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
     AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled}
     AND (tasks.stall_s IS NULL OR g.percent IS NOT NULL OR g.note IS NOT NULL OR tasks.progress_at > {before tasks.stall_s}) {end}
@@ -40,7 +40,7 @@ SELECT status AS worker_status FROM workers WHERE id = :worker_id;
 UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_percent = 100,
   finished_at = {greatest}({now}, tasks.started_at), lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL,
   lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
-FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, result text, lists_segments bool)}
+FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, result text, lists_segments bool)}
 WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
   AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments) {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
@@ -51,34 +51,42 @@ WITH moved AS (
   UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_percent = 100,
     finished_at = {greatest}({now}, tasks.started_at), lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL,
     lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
-  FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, result text, lists_segments bool)}
+  FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, result text, lists_segments bool)}
   WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
     AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments) {end}
   RETURNING tasks.id, tasks.job_id, tasks.status, tasks.generation, tasks.epoch, g.nonce_hash, tasks.attempt,
     tasks.finished_at
 ), closed AS (
-  UPDATE jobs SET status = 'completed', finished_at = {greatest}({now}, jobs.started_at), live_subject = NULL,
-    updated_at = {now}, version = jobs.version + 1
-  FROM (SELECT DISTINCT job_id FROM moved) m
-  WHERE jobs.id = m.job_id AND jobs.status IN ({job.live})
-    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ({task.live})
+  UPDATE jobs SET status = CASE m.broken WHEN 'FAILED' THEN 'failed' WHEN 'CANCELLED' THEN 'cancelled' ELSE 'completed' END,
+    error = CASE WHEN m.broken = 'FAILED' THEN (
+      SELECT CASE WHEN LENGTH(e.text) > 2000 THEN '…' || RIGHT(e.text, 1999) ELSE e.text END
+      FROM (SELECT MIN(b.stage || ': ' || COALESCE(b.error, 'failed')) AS text
+        FROM tasks b WHERE b.job_id = m.job_id AND b.status = 'FAILED') e) END,
+    finished_at = {greatest}({now}, jobs.started_at), live_subject = NULL, updated_at = {now}, version = jobs.version + 1
+  FROM (
+    SELECT d.job_id, (SELECT MAX(b.status) FROM tasks b
+      WHERE b.job_id = d.job_id AND b.status IN ('FAILED', 'CANCELLED')) AS broken
+    FROM (SELECT DISTINCT job_id FROM moved) d
+    WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
       AND o.id NOT IN (SELECT id FROM moved))
-    AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = m.job_id AND o.status IN ('FAILED', 'CANCELLED'))
-    AND NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL)
-  RETURNING jobs.id, jobs.generation, (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
+  ) m
+  WHERE jobs.id = m.job_id AND jobs.status IN ({job.live}) AND (m.broken IS NOT NULL
+    OR NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL))
+  RETURNING jobs.id, jobs.generation, jobs.status, jobs.error,
+    (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
-    epoch, nonce_hash, attempt, request_id)
+    epoch, nonce_hash, attempt, request_id, reason)
   SELECT {now}, 'task', 'complete', 'holder', 'RUNNING', 'DONE', job_id, id, :worker_id, generation,
-    epoch, nonce_hash, attempt, :request_id
+    epoch, nonce_hash, attempt, :request_id, NULL
   FROM moved
   UNION ALL
-  SELECT {now}, 'job', 'complete', 'store', from_status, 'completed', id, NULL, NULL, generation,
-    NULL, NULL, NULL, :request_id
+  SELECT {now}, 'job', CASE status WHEN 'failed' THEN 'fail' WHEN 'cancelled' THEN 'cancel' ELSE 'complete' END, 'store',
+    from_status, status, id, NULL, NULL, generation, NULL, NULL, NULL, :request_id, error
   FROM closed
 ), announced AS (
   INSERT INTO outbox (topic, subject, body, status, created_at, available_at)
-  SELECT 'job.completed', id, '{"job_id":"' || id || '","status":"completed"}', 'WAITING', {now}, {now} FROM closed
+  SELECT 'job.' || status, id, '{"job_id":"' || id || '","status":"' || status || '"}', 'WAITING', {now}, {now} FROM closed
 )
 SELECT id, job_id, status FROM moved;
 
@@ -92,7 +100,7 @@ UPDATE tasks SET status = g.to_status, error = g.error,
   available_at = CASE WHEN g.to_status = 'ERROR' THEN {after g.delay_s} ELSE tasks.available_at END,
   finished_at = CASE WHEN g.to_status = 'FAILED' THEN {greatest}({now}, tasks.started_at) END,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
-FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, to_status text, error text, delay_s double)}
+FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, to_status text, error text, delay_s double)}
 WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
   AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
@@ -103,7 +111,7 @@ UPDATE tasks SET status = g.to_status, attempt = tasks.attempt - g.refund, refun
   error = COALESCE(g.error, tasks.error),
   finished_at = CASE WHEN g.to_status = 'FAILED' THEN {greatest}({now}, tasks.started_at) END,
   lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL, lease_expires_at = NULL, claimed_at = NULL, claim_request = NULL
-FROM {rows g(task_id bigint, epoch bigint, nonce_hash text, to_status text, refund bigint, error text)}
+FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex, to_status text, refund bigint, error text)}
 WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch = g.epoch AND tasks.nonce_hash = g.nonce_hash
   AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} {end}
 RETURNING tasks.id, tasks.job_id, tasks.status;
@@ -115,7 +123,7 @@ SELECT g.task_id AS id, t.status, e.event AS ended_by, e.to_status AS ended_as, 
   CASE WHEN t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash AND t.lease_owner = :worker_id
     AND t.lease_expires_at > {now} THEN 1 ELSE 0 END AS is_held,
   CASE WHEN {enabled} THEN 0 ELSE 1 END AS is_disabled
-FROM {rows g(task_id bigint, epoch bigint, nonce_hash text)}
+FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex)}
 LEFT JOIN tasks t ON t.id = g.task_id
 LEFT JOIN audit e ON e.job_id = t.job_id AND e.task_id = t.id AND e.epoch = g.epoch AND e.nonce_hash = g.nonce_hash
   AND e.from_status = 'RUNNING' AND e.to_status <> 'RUNNING';
@@ -152,7 +160,7 @@ RETURNING tasks.id;
 -- name: live_tasks
 SELECT t.id, t.job_id, t.status, t.epoch, t.lease_owner, t.nonce_hash FROM tasks t
 WHERE t.status IN ({task.live}) AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)})
-ORDER BY t.id {lock};
+ORDER BY t.id + 0 {lock};
 
 -- name: tasks_by_id
 SELECT t.id, t.job_id, t.status, t.epoch, t.lease_owner, t.nonce_hash FROM tasks t
@@ -173,14 +181,14 @@ WHERE t.status = 'NEW' AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)}
     SELECT 1 FROM task_deps d JOIN tasks p ON p.job_id = d.job_id AND p.stage = d.needs
     WHERE d.job_id = t.job_id AND d.stage = t.stage AND (NOT d.per_segment OR p.segment = t.segment)
       AND p.status IN ('FAILED', 'CANCELLED'))
-ORDER BY t.id LIMIT :limit_count {skip_locked};
+ORDER BY t.id + 0 LIMIT :limit_count {skip_locked};
 
 -- name: doomed_tasks
 -- What waits in a job that has a failed or cancelled task and so can never be done.
 SELECT t.id, t.status, t.epoch FROM tasks t
 WHERE t.status IN ('NEW', 'READY', 'ERROR') AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)})
   AND EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = t.job_id AND b.status IN ('FAILED', 'CANCELLED'))
-ORDER BY t.id LIMIT :limit_count {skip_locked};
+ORDER BY t.id + 0 LIMIT :limit_count {skip_locked};
 
 -- name: add_tasks
 INSERT INTO tasks (job_id, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
