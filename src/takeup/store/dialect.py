@@ -77,6 +77,8 @@ class Dialect:
             return self._shifted("+" if word == "after" else "-", argument)
         if word == "rows":
             return self._rows(argument)
+        if word == "among":
+            return self._among(argument)
         text = _SHARED.get(word) or _WORDS[self.name][word]
         return text.replace("*", argument) if argument else text
 
@@ -95,6 +97,13 @@ class Dialect:
             if self.name == "sqlite"
             else f"({now} {sign} to_microseconds({micros}))"
         )
+
+    def _among(self, argument: str) -> str:
+        """A test against a batch of one column; on PostgreSQL one that an index can always serve."""
+        alias, column, kind = re.split(r"[( )]", argument)[:3]
+        if self.name == "postgres":
+            return f"= ANY({_PG_ARRAYS[kind].format(f':{alias}__0')})"
+        return f"IN (SELECT {column} FROM {self._rows(argument)})"  # noqa: S608 - our own SQL files
 
     def _rows(self, argument: str) -> str:
         alias, _, columns = argument.rstrip(")").partition("(")
@@ -125,6 +134,9 @@ _SHARED = {
     **_STATES,
     "phase_rank": _PHASE_RANK,
     "phase_name": _PHASE_NAME,
+    # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
+    "guard": "(CASE WHEN",
+    "end": "THEN 1 = 1 ELSE 1 = 0 END)",
     # Part of every holder's guard: an operator can switch a worker off in mid-run.
     "enabled": "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)",
 }
@@ -158,9 +170,8 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "REFERENCES *",
         "fillfactor": "WITH (fillfactor = *)",
         "greatest": "GREATEST",
-        # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
-        "guard": "(CASE WHEN",
-        "end": "THEN TRUE ELSE FALSE END)",
+        # Keeps a subquery from becoming a join, whose order would rest on statistics of the moment.
+        "apart": "OFFSET 0",
         "skip_locked": "FOR NO KEY UPDATE SKIP LOCKED",
         "lock": "FOR NO KEY UPDATE",
     },
@@ -174,8 +185,7 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "REFERENCES *",
         "fillfactor": "",
         "greatest": "MAX",
-        "guard": "(",
-        "end": ")",
+        "apart": "",
         "skip_locked": "",
         "lock": "",
     },
@@ -189,8 +199,7 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "",
         "fillfactor": "",
         "greatest": "GREATEST",
-        "guard": "(",
-        "end": ")",
+        "apart": "",
         "skip_locked": "",
         "lock": "",
     },

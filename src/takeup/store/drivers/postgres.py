@@ -13,7 +13,14 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import asyncpg
 
-from takeup.core.errors import InvalidInput, OutcomeUnknown, StoreConfig, StoreError, StoreUnavailable
+from takeup.core.errors import (
+    InvalidInput,
+    OutcomeUnknown,
+    StoreConfig,
+    StoreError,
+    StoreUnavailable,
+    TakeupError,
+)
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, Statement
 from takeup.store.drivers.pool import Link, Pool
@@ -54,11 +61,15 @@ BROKEN = (
     OSError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
     asyncpg.CannotConnectNowError,
     asyncpg.IdleInTransactionSessionTimeoutError,
 )
+
+REFUSALS = (TakeupError, asyncpg.PostgresError)
+"""After these a connection is as good as before; after anything else it is not used again."""
 
 
 async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
@@ -137,6 +148,10 @@ class PostgresDriver:
             link = await self._pool.lend()
             try:
                 return await transaction.run(link, op)
+            except BaseException as error:
+                if not isinstance(error, REFUSALS) or isinstance(error, BROKEN):
+                    link.connection.terminate()
+                raise
             finally:
                 await self._pool.give_back(link)
         except LOST_RACES:

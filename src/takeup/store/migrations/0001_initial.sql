@@ -140,6 +140,9 @@ CREATE UNIQUE INDEX tasks_running ON tasks (lease_owner, lease_slot) WHERE statu
 -- name: tasks_retrying [postgres, sqlite]
 CREATE INDEX tasks_retrying ON tasks (available_at, id) WHERE status = 'ERROR';
 
+-- name: tasks_new [postgres, sqlite]
+CREATE INDEX tasks_new ON tasks (job_id, stage) WHERE status = 'NEW';
+
 -- name: tasks_live [postgres, sqlite]
 CREATE INDEX tasks_live ON tasks (job_id, stage) WHERE status IN ('NEW', 'READY', 'RUNNING', 'ERROR');
 

@@ -34,11 +34,15 @@ def advance(job_ids: Sequence[str], limit_count: int) -> Op[Advance]:
     if not jobs:
         return Advance()
     expanded = yield from expand(jobs)
-    doomed = yield query("doomed_tasks", j=jobs, limit_count=limit_count)
+    broken = yield query("broken_jobs", j=jobs)
+    doomed = yield query("doomed_tasks", j=[(row["job_id"],) for row in broken], limit_count=limit_count)
     abandoned = yield from move_tasks(
         "abandon", doomed, reason="another task of the job failed or was cancelled"
     )
-    waiting = yield query("ready_candidates", j=jobs, limit_count=limit_count)
+    stages = yield query("ready_stages", j=jobs)
+    waiting = yield query(
+        "ready_candidates", g=[(row["job_id"], row["stage"]) for row in stages], limit_count=limit_count
+    )
     ready = yield from move_tasks("ready", [{**row, "status": "NEW"} for row in waiting])
     closed = yield from close_jobs(job_id for (job_id,) in jobs)
     has_more = limit_count in (len(doomed), len(waiting))

@@ -24,26 +24,26 @@ SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < {before :old
 ORDER BY finished_at, id LIMIT :limit_count;
 
 -- name: copy_jobs
-INSERT INTO jobs_archive SELECT * FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO jobs_archive SELECT * FROM jobs WHERE id {among j(job_id text)};
 -- name: copy_stages
-INSERT INTO job_stages_archive SELECT * FROM job_stages WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO job_stages_archive SELECT * FROM job_stages WHERE job_id {among j(job_id text)};
 -- name: copy_needs
-INSERT INTO task_deps_archive SELECT * FROM task_deps WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO task_deps_archive SELECT * FROM task_deps WHERE job_id {among j(job_id text)};
 -- name: copy_tasks
-INSERT INTO tasks_archive SELECT * FROM tasks WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO tasks_archive SELECT * FROM tasks WHERE job_id {among j(job_id text)};
 -- name: copy_audit
-INSERT INTO audit_archive SELECT * FROM audit WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO audit_archive SELECT * FROM audit WHERE job_id {among j(job_id text)};
 -- name: copy_artifacts
-INSERT INTO artifacts_archive SELECT * FROM artifacts WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+INSERT INTO artifacts_archive SELECT * FROM artifacts WHERE job_id {among j(job_id text)};
 -- name: drop_artifacts
-DELETE FROM artifacts WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM artifacts WHERE job_id {among j(job_id text)};
 -- name: drop_audit
-DELETE FROM audit WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM audit WHERE job_id {among j(job_id text)};
 -- name: drop_tasks
-DELETE FROM tasks WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM tasks WHERE job_id {among j(job_id text)};
 -- name: drop_needs
-DELETE FROM task_deps WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM task_deps WHERE job_id {among j(job_id text)};
 -- name: drop_stages
-DELETE FROM job_stages WHERE job_id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM job_stages WHERE job_id {among j(job_id text)};
 -- name: drop_jobs
-DELETE FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)});
+DELETE FROM jobs WHERE id {among j(job_id text)};

@@ -10,10 +10,10 @@ JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key
   ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key;
 
 -- name: live_by_subject
-SELECT id, live_subject FROM jobs WHERE live_subject IN (SELECT subject FROM {rows s(subject text)});
+SELECT id, live_subject FROM jobs WHERE live_subject {among s(subject text)};
 
 -- name: lanes_by_name
-SELECT id, name FROM lanes WHERE name IN (SELECT name FROM {rows n(name text)});
+SELECT id, name FROM lanes WHERE name {among n(name text)};
 
 -- name: add_lanes
 INSERT INTO lanes (name, pipeline, stage, requires, prefers)
@@ -44,8 +44,8 @@ SELECT g.job_id, g.stage, g.needs, g.per_segment FROM {rows g(job_id text, stage
 
 -- name: splittable_stages
 SELECT s.job_id, s.stage, p.status, p.result FROM job_stages s
-JOIN tasks p ON p.job_id = s.job_id AND p.stage = s.splitter
-WHERE s.expanded_at IS NULL AND p.status IN ('DONE', 'SKIPPED') AND s.job_id IN (SELECT job_id FROM {rows j(job_id text)})
+JOIN tasks p ON p.job_id = s.job_id AND p.stage = s.splitter AND COALESCE(p.segment, -1) = -1
+WHERE s.expanded_at IS NULL AND p.status IN ('DONE', 'SKIPPED') AND s.job_id {among j(job_id text)}
 ORDER BY s.job_id, s.position;
 
 -- name: expand_stage
@@ -65,8 +65,8 @@ SELECT j.id, j.status AS from_status,
     ELSE 'completed' END AS to_status,
   (SELECT MIN(b.stage || ': ' || COALESCE(b.error, 'failed')) FROM tasks b WHERE b.job_id = j.id AND b.status = 'FAILED') AS error
 FROM jobs j
-WHERE j.status IN ({job.live}) AND j.id IN (SELECT job_id FROM {rows j(job_id text)})
-  AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = j.id AND o.status IN ({task.live}))
+WHERE j.status IN ({job.live}) AND j.id {among j(job_id text)}
+  AND NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = j.id AND o.status IN ({task.live}) {apart})
   AND (NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = j.id AND s.expanded_at IS NULL)
     OR EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = j.id AND b.status IN ('FAILED', 'CANCELLED')));
 
@@ -81,18 +81,18 @@ RETURNING jobs.id, jobs.status;
 SELECT id FROM jobs WHERE status NOT IN ('completed', 'failed', 'cancelled') AND id > :after ORDER BY id LIMIT :limit_count;
 
 -- name: jobs_for_change
-SELECT id, status, control, priority, version FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)})
+SELECT id, status, control, priority, version FROM jobs WHERE id {among j(job_id text)}
 ORDER BY id {lock};
 
 -- name: jobs_to_advance
 -- Whoever adds tasks to a job holds its row; a job that is being changed is left to the next pass.
-SELECT id FROM jobs WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live})
+SELECT id FROM jobs WHERE id {among j(job_id text)} AND status IN ({job.live})
 ORDER BY id {skip_locked};
 
 -- name: set_job_control
 UPDATE jobs SET control = :control, updated_at = {now}, version = version + 1
-WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live}) RETURNING id, status;
+WHERE id {among j(job_id text)} AND status IN ({job.live}) RETURNING id, status;
 
 -- name: set_job_priority
 UPDATE jobs SET priority = :priority, updated_at = {now}, version = version + 1
-WHERE id IN (SELECT job_id FROM {rows j(job_id text)}) AND status IN ({job.live}) RETURNING id, status;
+WHERE id {among j(job_id text)} AND status IN ({job.live}) RETURNING id, status;

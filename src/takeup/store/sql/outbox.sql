@@ -14,7 +14,7 @@ ORDER BY id LIMIT :limit_count {skip_locked};
 
 -- name: take_messages
 UPDATE outbox SET status = 'SENDING', attempt = attempt + 1, lease_expires_at = {after :lease_s}
-WHERE id IN (SELECT message_id FROM {rows g(message_id bigint)}) AND status = 'WAITING'
+WHERE id {among g(message_id bigint)} AND status = 'WAITING'
 RETURNING id, topic, subject, body, status, attempt, created_at, available_at;
 
 -- name: end_messages
@@ -28,5 +28,5 @@ RETURNING outbox.id;
 
 -- name: free_messages
 UPDATE outbox SET status = 'WAITING', lease_expires_at = NULL
-WHERE id IN (SELECT message_id FROM {rows g(message_id bigint)}) AND status = 'SENDING' AND lease_expires_at <= {now}
+WHERE id {among g(message_id bigint)} AND status = 'SENDING' AND lease_expires_at <= {now}
 RETURNING id;

@@ -68,7 +68,7 @@ WITH moved AS (
       WHERE b.job_id = d.job_id AND b.status IN ('FAILED', 'CANCELLED')) AS broken
     FROM (SELECT DISTINCT job_id FROM moved) d
     WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
-      AND o.id NOT IN (SELECT id FROM moved))
+      AND o.id NOT IN (SELECT id FROM moved) {apart})
   ) m
   WHERE jobs.id = m.job_id AND jobs.status IN ({job.live}) AND (m.broken IS NOT NULL
     OR NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL))
@@ -159,35 +159,58 @@ RETURNING tasks.id;
 
 -- name: live_tasks
 SELECT t.id, t.job_id, t.status, t.epoch, t.lease_owner, t.nonce_hash FROM tasks t
-WHERE t.status IN ({task.live}) AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)})
+WHERE t.status IN ({task.live}) AND t.job_id {among j(job_id text)}
 ORDER BY t.id + 0 {lock};
 
 -- name: tasks_by_id
 SELECT t.id, t.job_id, t.status, t.epoch, t.lease_owner, t.nonce_hash FROM tasks t
-WHERE t.id IN (SELECT task_id FROM {rows g(task_id bigint)})
+WHERE t.id {among g(task_id bigint)}
 ORDER BY t.id {lock};
 
+-- name: ready_stages
+-- Stages of the listed jobs that have NEW tasks and whose whole prerequisites are all DONE or SKIPPED.
+SELECT s.job_id, s.stage FROM job_stages s
+WHERE s.job_id {among j(job_id text)}
+  AND EXISTS (SELECT 1 FROM tasks t WHERE t.job_id = s.job_id AND t.stage = s.stage
+    AND t.status = 'NEW' {apart})
+  AND NOT EXISTS (
+    SELECT 1 FROM task_deps d WHERE d.job_id = s.job_id AND d.stage = s.stage AND (
+      EXISTS (SELECT 1 FROM job_stages n WHERE n.job_id = d.job_id AND n.stage = d.needs AND n.expanded_at IS NULL)
+      OR (NOT d.per_segment AND (
+        EXISTS (SELECT 1 FROM tasks p WHERE p.job_id = d.job_id AND p.stage = d.needs AND p.status IN ({task.live}))
+        OR EXISTS (SELECT 1 FROM tasks p WHERE p.job_id = d.job_id AND p.stage = d.needs
+          AND p.status IN ('FAILED', 'CANCELLED')))))
+    {apart})
+ORDER BY s.job_id, s.position;
+
 -- name: ready_candidates
-SELECT t.id, t.epoch FROM tasks t
-WHERE t.status = 'NEW' AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)}) AND t.available_at <= {start}
+SELECT t.id, t.epoch FROM {rows g(job_id text, stage text)} JOIN tasks t ON t.job_id = g.job_id AND t.stage = g.stage
+WHERE t.status = 'NEW' AND t.available_at <= {start}
   AND NOT EXISTS (
-    SELECT 1 FROM task_deps d WHERE d.job_id = t.job_id AND d.stage = t.stage AND EXISTS (
-      SELECT 1 FROM job_stages s WHERE s.job_id = d.job_id AND s.stage = d.needs AND s.expanded_at IS NULL))
-  AND NOT EXISTS (
-    SELECT 1 FROM task_deps d JOIN tasks p ON p.job_id = d.job_id AND p.stage = d.needs
-    WHERE d.job_id = t.job_id AND d.stage = t.stage AND (NOT d.per_segment OR p.segment = t.segment)
-      AND p.status IN ({task.live}))
-  AND NOT EXISTS (
-    SELECT 1 FROM task_deps d JOIN tasks p ON p.job_id = d.job_id AND p.stage = d.needs
-    WHERE d.job_id = t.job_id AND d.stage = t.stage AND (NOT d.per_segment OR p.segment = t.segment)
-      AND p.status IN ('FAILED', 'CANCELLED'))
-ORDER BY t.id + 0 LIMIT :limit_count {skip_locked};
+    SELECT 1 FROM task_deps d WHERE d.job_id = t.job_id AND d.stage = t.stage AND d.per_segment AND EXISTS (
+      SELECT 1 FROM tasks p WHERE p.job_id = d.job_id AND p.stage = d.needs
+        AND COALESCE(p.segment, -1) = COALESCE(t.segment, -1) AND p.status NOT IN ('DONE', 'SKIPPED')))
+ORDER BY t.id LIMIT :limit_count;
+
+-- name: ready_candidates [postgres]
+SELECT c.id, c.epoch FROM {rows g(job_id text, stage text)} CROSS JOIN LATERAL (
+  SELECT t.id, t.epoch FROM tasks t
+  WHERE t.job_id = g.job_id AND t.stage = g.stage AND t.status = 'NEW' AND t.available_at <= {start}
+    AND NOT EXISTS (
+      SELECT 1 FROM task_deps d WHERE d.job_id = t.job_id AND d.stage = t.stage AND d.per_segment AND EXISTS (
+        SELECT 1 FROM tasks p WHERE p.job_id = d.job_id AND p.stage = d.needs
+          AND COALESCE(p.segment, -1) = COALESCE(t.segment, -1) AND p.status NOT IN ('DONE', 'SKIPPED') {apart})
+      {apart})
+  ORDER BY t.id + 0 LIMIT :limit_count {skip_locked}
+) c LIMIT :limit_count;
+
+-- name: broken_jobs
+-- Jobs that have a failed or cancelled task and so can never be done.
+SELECT DISTINCT b.job_id FROM tasks b WHERE b.status IN ('FAILED', 'CANCELLED') AND b.job_id {among j(job_id text)};
 
 -- name: doomed_tasks
--- What waits in a job that has a failed or cancelled task and so can never be done.
 SELECT t.id, t.status, t.epoch FROM tasks t
-WHERE t.status IN ('NEW', 'READY', 'ERROR') AND t.job_id IN (SELECT job_id FROM {rows j(job_id text)})
-  AND EXISTS (SELECT 1 FROM tasks b WHERE b.job_id = t.job_id AND b.status IN ('FAILED', 'CANCELLED'))
+WHERE t.status IN ({task.live}) AND t.status IN ('NEW', 'READY', 'ERROR') AND t.job_id {among j(job_id text)}
 ORDER BY t.id + 0 LIMIT :limit_count {skip_locked};
 
 -- name: add_tasks
@@ -203,16 +226,16 @@ ORDER BY g.position
 RETURNING id, job_id, stage, segment, status;
 
 -- name: set_task_control
-UPDATE tasks SET control = :control WHERE id IN (SELECT task_id FROM {rows g(task_id bigint)}) AND status IN ({task.live})
+UPDATE tasks SET control = :control WHERE id {among g(task_id bigint)} AND status IN ({task.live})
 RETURNING id, job_id, status;
 
 -- name: set_tasks_job_control
 UPDATE tasks SET job_control = :control
-WHERE id IN (SELECT task_id FROM {rows g(task_id bigint)}) AND status IN ({task.live}) RETURNING id;
+WHERE id {among g(task_id bigint)} AND status IN ({task.live}) RETURNING id;
 
 -- name: set_tasks_priority
 UPDATE tasks SET priority = :priority
-WHERE id IN (SELECT task_id FROM {rows g(task_id bigint)}) AND status IN ({task.live}) RETURNING id;
+WHERE id {among g(task_id bigint)} AND status IN ({task.live}) RETURNING id;
 
 -- name: add_artifacts
 -- Of completions that were just accepted in this transaction.

@@ -9,7 +9,7 @@ SELECT w.*, (SELECT COUNT(*) FROM tasks t WHERE t.status = 'RUNNING' AND t.lease
 FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;
 
 -- name: workers_for_change
-SELECT id, status, disabled, capabilities, stages FROM workers WHERE id IN (SELECT worker_id FROM {rows g(worker_id text)}) ORDER BY id {lock};
+SELECT id, status, disabled, capabilities, stages FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
 
 -- name: workers_abilities
 SELECT id, capabilities, stages FROM workers;
@@ -27,7 +27,7 @@ WHERE id = :worker_id AND NOT disabled;
 SELECT id, pipeline, stage, requires, prefers FROM lanes;
 
 -- name: lanes_of_workers
-SELECT worker_id, lane_id FROM worker_lanes WHERE worker_id IN (SELECT worker_id FROM {rows g(worker_id text)});
+SELECT worker_id, lane_id FROM worker_lanes WHERE worker_id {among g(worker_id text)};
 
 -- name: drop_worker_lanes
 DELETE FROM worker_lanes WHERE worker_id = :worker_id;
@@ -39,7 +39,7 @@ ON CONFLICT DO NOTHING;
 
 -- name: beat_workers
 UPDATE workers SET last_heartbeat_at = {now}, status = CASE WHEN status = 'offline' THEN 'active' ELSE status END
-WHERE id IN (SELECT worker_id FROM {rows g(worker_id text)}) AND NOT disabled
+WHERE id {among g(worker_id text)} AND NOT disabled
 RETURNING id, status;
 
 -- name: set_worker_status
@@ -54,9 +54,9 @@ ORDER BY id LIMIT :limit_count {skip_locked};
 -- name: lose_workers
 -- The threshold is tested again in the statement that acts on it: a heartbeat in between keeps its worker.
 UPDATE workers SET status = 'offline'
-WHERE id IN (SELECT worker_id FROM {rows g(worker_id text)}) AND status IN ('active', 'draining')
+WHERE id {among g(worker_id text)} AND status IN ('active', 'draining')
   AND COALESCE(last_heartbeat_at, registered_at) < {before :threshold_s}
 RETURNING id;
 
 -- name: set_worker_disabled
-UPDATE workers SET disabled = :disabled WHERE id IN (SELECT worker_id FROM {rows g(worker_id text)}) RETURNING id;
+UPDATE workers SET disabled = :disabled WHERE id {among g(worker_id text)} RETURNING id;
