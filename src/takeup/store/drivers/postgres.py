@@ -56,6 +56,7 @@ LOST_RACES = (
     asyncpg.DeadlockDetectedError,
     asyncpg.LockNotAvailableError,
     asyncpg.UniqueViolationError,
+    asyncpg.InvalidCachedStatementError,
 )
 BROKEN = (
     OSError,
@@ -69,7 +70,8 @@ BROKEN = (
 )
 
 REFUSALS = (TakeupError, asyncpg.PostgresError)
-"""After these a connection is as good as before; after anything else it is not used again."""
+SPOILED = (*BROKEN, asyncpg.InvalidCachedStatementError)
+"""After a refusal a connection is as good as before; after these or anything else it is not used again."""
 
 
 async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
@@ -124,24 +126,28 @@ class PostgresDriver:
 
     async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run an operation as one transaction; a lost race is run again from its start."""
-        for race in range(RACES_MAX):
-            try:
-                return await self._attempt(operation(*args, **kwargs))
-            except LOST_RACES as error:
-                if race == RACES_MAX - 1:
-                    raise StoreUnavailable(f"PostgreSQL is too contended: {error}") from error
-                await asyncio.sleep(RACE_PAUSE_S * 2**race * random.random())  # noqa: S311 - spreads retries, not a secret
-        raise AssertionError("unreachable")
+        return await self._race(lambda: operation(*args, **kwargs), is_read=False)
 
     async def read(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run an operation that only reads; each statement sees its own snapshot."""
-        return await self._attempt(operation(*args, **kwargs), is_read=True)
+        return await self._race(lambda: operation(*args, **kwargs), is_read=True)
 
     async def close(self) -> None:
         """Close every connection."""
         await self._pool.close()
 
-    async def _attempt(self, op: Op[T], *, is_read: bool = False) -> T:
+    async def _race(self, make: Callable[[], Op[T]], *, is_read: bool) -> T:
+        for race in range(1, RACES_MAX):
+            try:
+                return await self._attempt(make(), is_read=is_read)
+            except LOST_RACES:
+                await asyncio.sleep(RACE_PAUSE_S * 2**race * random.random())  # noqa: S311 - spreads, no secret
+        try:
+            return await self._attempt(make(), is_read=is_read)
+        except LOST_RACES as error:
+            raise StoreUnavailable(f"PostgreSQL is too contended: {error}") from error
+
+    async def _attempt(self, op: Op[T], *, is_read: bool) -> T:
         transaction = _Transaction(self.catalog, self._clock, self._begin, is_read=is_read)
         transaction.may_run_alone = not self._pooled
         try:
@@ -149,7 +155,7 @@ class PostgresDriver:
             try:
                 return await transaction.run(link, op)
             except BaseException as error:
-                if not isinstance(error, REFUSALS) or isinstance(error, BROKEN):
+                if not isinstance(error, REFUSALS) or isinstance(error, SPOILED):
                     link.connection.terminate()
                 raise
             finally:

@@ -14,41 +14,39 @@ from takeup.store.ops.worker import add_lanes_of
 
 def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None) -> Op[list[str]]:
     """Create each planned job under its new id, or find the one its key made before; answers with the ids."""
-    known = yield from _known(plans)
-    busy = yield from _busy(_fresh(plans, known))
+    answers, fresh = yield from _sort_out(plans)
+    busy = yield from _busy(fresh)
     if busy:  # a submit of the same key may have been committed between the two looks
-        known = yield from _known(plans)
-        busy = yield from _busy(_fresh(plans, known))
+        answers, fresh = yield from _sort_out(plans)
+        busy = yield from _busy(fresh)
     if busy:
         raise SubjectBusy(busy)
-    fresh = _fresh(plans, known)
     if fresh:
         yield from _insert(fresh, request_id)
-    return [known.get(_key(plan), job_id) if plan.idempotency_key else job_id for job_id, plan in plans]
+    return answers
 
 
-def _fresh(plans: Sequence[tuple[str, JobPlan]], known: dict[tuple[str, str], str]) -> dict[str, JobPlan]:
-    return {
-        job_id: plan
-        for job_id, plan in plans
-        if not plan.idempotency_key or known.get(_key(plan), job_id) == job_id
-    }
-
-
-def _known(plans: Sequence[tuple[str, JobPlan]]) -> Op[dict[tuple[str, str], str]]:
-    """The job of every key that is stored already or occurs earlier in the batch."""
-    keyed = [(new_id, plan) for new_id, plan in plans if plan.idempotency_key]
-    if not keyed:
-        return {}
-    rows = yield query("jobs_by_key", k=sorted({_key(plan) for _, plan in keyed}))
+def _sort_out(plans: Sequence[tuple[str, JobPlan]]) -> Op[tuple[list[str], dict[str, JobPlan]]]:
+    """The id to answer for each plan, and the plans that are new: no key, or one that is not known yet."""
+    keys = sorted({_key(plan) for _, plan in plans if plan.idempotency_key})
+    rows = (yield query("jobs_by_key", k=keys)) if keys else []
     jobs = {(row["user_id"], row["idempotency_key"]): (row["id"], row["spec_hash"]) for row in rows}
-    for new_id, plan in keyed:
-        job_id, spec_hash = jobs.setdefault(_key(plan), (new_id, plan.spec_hash))
-        if spec_hash != plan.spec_hash:
-            raise IdempotencyMismatch(
-                f"the idempotency key {plan.idempotency_key!r} was used for job {job_id} with another body"
-            )
-    return {key: job_id for key, (job_id, _) in jobs.items()}
+    answers: list[str] = []
+    fresh: dict[str, JobPlan] = {}
+    for new_id, plan in plans:
+        if plan.idempotency_key and _key(plan) in jobs:
+            job_id, spec_hash = jobs[_key(plan)]
+            if spec_hash != plan.spec_hash:
+                raise IdempotencyMismatch(
+                    f"the key {plan.idempotency_key!r} was used for job {job_id} with another body"
+                )
+            answers.append(job_id)
+            continue
+        if plan.idempotency_key:
+            jobs[_key(plan)] = new_id, plan.spec_hash
+        answers.append(new_id)
+        fresh[new_id] = plan
+    return answers, fresh
 
 
 def _key(plan: JobPlan) -> tuple[str, str]:
