@@ -18,20 +18,8 @@ from takeup.store.op import Op, Rows, Script, Step, Together
 T = TypeVar("T")
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    {
-        "nfs",
-        "nfs4",
-        "cifs",
-        "smb3",
-        "smbfs",
-        "9p",
-        "afs",
-        "ceph",
-        "glusterfs",
-        "fuse.sshfs",
-        "fuse.glusterfs",
-        "lustre",
-    }
+    "9p afs ceph cifs davfs glusterfs lustre nfs nfs4 smb3 smbfs vboxsf virtiofs "
+    "fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs fuse.vmhgfs-fuse".split()
 )
 
 

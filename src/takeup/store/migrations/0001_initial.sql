@@ -38,6 +38,9 @@ CREATE INDEX jobs_by_subject ON jobs (subject, generation) WHERE subject IS NOT 
 -- name: jobs_live [postgres, sqlite]
 CREATE INDEX jobs_live ON jobs (id) WHERE status NOT IN ('completed', 'failed', 'cancelled');
 
+-- name: jobs_finished [postgres, sqlite]
+CREATE INDEX jobs_finished ON jobs (finished_at, id) WHERE finished_at IS NOT NULL;
+
 -- name: lanes
 CREATE TABLE lanes (
   id {serial lanes},

@@ -3,7 +3,7 @@
 -- name: archive_jobs [postgres]
 -- folds: copy_jobs, copy_stages, copy_needs, copy_tasks, copy_audit, copy_artifacts, drop_artifacts, drop_audit, drop_tasks, drop_needs, drop_stages, drop_jobs
 WITH picked AS MATERIALIZED (
-  SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < {before :older_than_s}
+  SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < (SELECT {before :older_than_s})
   ORDER BY finished_at, id LIMIT :limit_count FOR UPDATE SKIP LOCKED
 ), gone_tasks AS (DELETE FROM tasks WHERE job_id IN (SELECT id FROM picked) RETURNING *),
 gone_stages AS (DELETE FROM job_stages WHERE job_id IN (SELECT id FROM picked) RETURNING *),
@@ -20,7 +20,7 @@ kept_jobs AS (INSERT INTO jobs_archive SELECT * FROM gone_jobs)
 SELECT id FROM gone_jobs;
 
 -- name: archive_jobs
-SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < {before :older_than_s}
+SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < (SELECT {before :older_than_s})
 ORDER BY finished_at, id LIMIT :limit_count;
 
 -- name: copy_jobs
