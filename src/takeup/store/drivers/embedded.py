@@ -18,8 +18,26 @@ from takeup.store.op import Op, Rows, Script, Step, Together
 T = TypeVar("T")
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    "9p afs ceph cifs davfs glusterfs lustre nfs nfs4 smb3 smbfs vboxsf virtiofs "
-    "fuse.glusterfs fuse.rclone fuse.s3fs fuse.sshfs fuse.vmhgfs-fuse".split()
+    [
+        "9p",
+        "afs",
+        "ceph",
+        "cifs",
+        "davfs",
+        "glusterfs",
+        "lustre",
+        "nfs",
+        "nfs4",
+        "smb3",
+        "smbfs",
+        "vboxsf",
+        "virtiofs",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "fuse.vmhgfs-fuse",
+    ]
 )
 
 
