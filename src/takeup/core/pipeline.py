@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from takeup.core.errors import InvalidPipeline, UnknownPipeline, UnknownStage
 from takeup.core.machine import PHASES
-from takeup.core.policy import Retry, check_lease_s, parse_duration
+from takeup.core.policy import DELAY_S_MAX, Retry, check_lease_s, parse_duration
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z")
 STAGES_MAX = 256
@@ -129,8 +129,10 @@ def check_stage(stage: Stage) -> None:
         if not NAME.match(capability):
             raise InvalidPipeline(f"stage {stage.name}: capability {capability!r} must match {NAME.pattern}")
     check_lease_s(stage.lease_s)
-    if stage.stall_s is not None and stage.stall_s <= 0:
-        raise InvalidPipeline(f"stage {stage.name}: stall {stage.stall_s} must be above 0 seconds")
+    if stage.stall_s is not None and not 0 < stage.stall_s <= DELAY_S_MAX:
+        raise InvalidPipeline(
+            f"stage {stage.name}: stall {stage.stall_s} is not within 0 to {DELAY_S_MAX:.0f} s"
+        )
 
 
 def sorted_stages(stages: Sequence[Stage]) -> list[Stage]:

@@ -6,6 +6,7 @@ has no triggers: there the guarded statements and the CHECKs stand alone, and on
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from takeup.core.ids import digest
 from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Machine
@@ -20,15 +21,28 @@ EPOCH_RULE = (
 """A token changes only by a claim, and only to the next epoch."""
 
 IDENTITY = {
-    "tasks": "NEW.id <> OLD.id OR NEW.job_id <> OLD.job_id OR NEW.stage <> OLD.stage"
-    " OR COALESCE(NEW.segment, -1) <> COALESCE(OLD.segment, -1)",
-    "jobs": "NEW.id <> OLD.id OR NEW.user_id <> OLD.user_id"
-    " OR COALESCE(NEW.live_subject, OLD.live_subject, '') <> COALESCE(OLD.live_subject, '')"
-    " OR COALESCE(NEW.idempotency_key, '') <> COALESCE(OLD.idempotency_key, '')",
-    "workers": "NEW.id <> OLD.id",
-    "outbox": "NEW.id <> OLD.id",
+    "tasks": (
+        "id, job_id, stage, segment",
+        (
+            "NEW.id <> OLD.id OR NEW.job_id <> OLD.job_id OR NEW.stage <> OLD.stage"
+            " OR COALESCE(NEW.segment, -1) <> COALESCE(OLD.segment, -1)"
+        ),
+    ),
+    "jobs": (
+        "id, user_id, live_subject, idempotency_key",
+        (
+            "NEW.id <> OLD.id OR NEW.user_id <> OLD.user_id"
+            " OR COALESCE(NEW.live_subject, OLD.live_subject, '') <> COALESCE(OLD.live_subject, '')"
+            " OR COALESCE(NEW.idempotency_key, '') <> COALESCE(OLD.idempotency_key, '')"
+        ),
+    ),
+    "workers": ("id", "NEW.id <> OLD.id"),
+    "outbox": ("id", "NEW.id <> OLD.id"),
 }
-"""What an update may never change: which row it is."""
+"""What an update may never change: which row it is. Checked only by an update that names these columns."""
+
+HOT = ("claim", "renew", "complete")
+"""The moves of a task that PostgreSQL lets pass without calling the guard's function."""
 
 TAKEN = {
     "tasks": (
@@ -60,11 +74,7 @@ def illegal_update(machine: Machine) -> str:
         rules.insert(0, f"OLD.status IN ({_list(machine.final)})")
     if machine is TASK:
         rules.append(f"({EPOCH_RULE})")
-    rules.append(f"({IDENTITY[_TABLE_OF[machine.noun]]})")
     return " OR ".join(rules)
-
-
-_TABLE_OF = {machine.noun: table for table, machine in TABLES.items()}
 
 
 def illegal_insert(machine: Machine) -> str:
@@ -91,51 +101,81 @@ def fingerprint(dialect: DialectName) -> str:
     return digest("\n".join(guards(dialect)))
 
 
-def _rules() -> Iterator[tuple[str, str, str, str]]:
-    """Table, event, the condition to refuse and what to say; in both databases."""
+class Rule(NamedTuple):
+    """A condition under which a database refuses a change, and what it says then."""
+
+    table: str
+    name: str
+    event: str
+    condition: str
+    message: str
+
+
+def _rules() -> Iterator[Rule]:
     for table, machine in TABLES.items():
-        yield table, "UPDATE", illegal_update(machine), f"illegal move of a {machine.noun}"
-        yield table, "INSERT", illegal_insert(machine), f"a {machine.noun} cannot start in this state"
+        noun = machine.noun
+        yield Rule(table, "guard_update", "UPDATE", illegal_update(machine), f"illegal move of a {noun}")
+        columns, changed = IDENTITY[table]
+        yield Rule(
+            table, "guard_identity", f"UPDATE OF {columns}", changed, f"a {noun} stays the same {noun}"
+        )
+        yield Rule(
+            table, "guard_insert", "INSERT", illegal_insert(machine), f"a {noun} cannot start in this state"
+        )
         if machine.final:
-            yield table, "DELETE", illegal_delete(machine), f"a live {machine.noun} cannot be deleted"
-    yield "audit", "UPDATE", "1 = 1", "the audit log is never edited"
+            yield Rule(table, "guard_delete", "DELETE", illegal_delete(machine), f"a live {noun} stays")
+    yield Rule("audit", "guard_update", "UPDATE", "1 = 1", "the audit log is never edited")
     live = _list(JOB.live)
     alive = f"EXISTS (SELECT 1 FROM jobs j WHERE j.id = OLD.job_id AND j.status IN ({live}))"  # noqa: S608
-    yield "audit", "DELETE", alive, "the log of a live job stays"
+    yield Rule("audit", "guard_delete", "DELETE", alive, "the log of a live job stays")
 
 
-def _replacing() -> Iterator[tuple[str, str, str, str]]:
+def _replacing() -> Iterator[Rule]:
     """The same for SQLite's REPLACE."""
     for table, keys in TAKEN.items():
         taken = " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in keys)  # noqa: S608
-        yield table, "INSERT", taken, f"a row of {table} is never replaced"
-    yield "tasks", "UPDATE", SLOT_TAKEN, "a slot holds one lease"
+        yield Rule(table, "replace_insert", "INSERT", taken, f"a row of {table} is never replaced")
+    yield Rule("tasks", "replace_update", "UPDATE", SLOT_TAKEN, "a slot holds one lease")
+
+
+def _hot_moves() -> str:
+    """A short condition that holds for every legal hot move, and for no illegal change of state or token."""
+    moves = []
+    for move in map(TASK.move, HOT):
+        epoch = "NEW.epoch = OLD.epoch + 1" if move.name == "claim" else "NEW.epoch = OLD.epoch"
+        pair = f"OLD.status = '{move.sources[0]}' AND NEW.status = '{move.target}'"
+        same = " AND NEW.nonce_hash = OLD.nonce_hash" if move.sources == (move.target,) else ""
+        moves.append(f"({epoch} AND {pair}{same})")
+    return " OR ".join(moves)
 
 
 def _postgres_guards() -> Iterator[str]:
     """The condition stands in a function, compiled once a session; a WHEN clause is parsed each time."""
-    for table, event, condition, message in _rules():
-        name = f"{table}_guard_{event.lower()}"
-        row = "OLD" if event == "DELETE" else "NEW"
+    for rule in _rules():
+        name = f"{rule.table}_{rule.name}"
+        row = "OLD" if rule.event == "DELETE" else "NEW"
+        when = f"WHEN (NOT ({_hot_moves()})) " if name == "tasks_guard_update" else ""
         yield (
             f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            f"IF {condition} THEN "
-            f"RAISE EXCEPTION 'takeup: {message}' USING ERRCODE = 'check_violation'; END IF; "
+            f"IF {rule.condition} THEN "
+            f"RAISE EXCEPTION 'takeup: {rule.message}' USING ERRCODE = 'check_violation'; END IF; "
             f"RETURN {row}; END $$"
         )
-        yield f"DROP TRIGGER IF EXISTS {name} ON {table}"
-        yield f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW EXECUTE FUNCTION {name}()"
+        yield f"DROP TRIGGER IF EXISTS {name} ON {rule.table}"
+        yield (
+            f"CREATE TRIGGER {name} BEFORE {rule.event} ON {rule.table} FOR EACH ROW {when}"
+            f"EXECUTE FUNCTION {name}()"
+        )
 
 
 def _sqlite_guards() -> Iterator[str]:
-    for kind, rules in (("guard", _rules()), ("replace", _replacing())):
-        for table, event, condition, message in rules:
-            name = f"{table}_{kind}_{event.lower()}"
-            yield f"DROP TRIGGER IF EXISTS {name}"
-            yield (
-                f"CREATE TRIGGER {name} BEFORE {event} ON {table} FOR EACH ROW WHEN ({condition}) "
-                f"BEGIN SELECT RAISE(ABORT, 'takeup: {message}'); END"
-            )
+    for rule in (*_rules(), *_replacing()):
+        name = f"{rule.table}_{rule.name}"
+        yield f"DROP TRIGGER IF EXISTS {name}"
+        yield (
+            f"CREATE TRIGGER {name} BEFORE {rule.event} ON {rule.table} FOR EACH ROW WHEN ({rule.condition}) "
+            f"BEGIN SELECT RAISE(ABORT, 'takeup: {rule.message}'); END"
+        )
 
 
 def _list(words: tuple[str, ...] | list[str]) -> str:

@@ -18,12 +18,17 @@ from takeup.store.op import Op, Rows, Script, Step, Together
 T = TypeVar("T")
 
 NETWORK_FILE_SYSTEMS = frozenset(
-    [
+    {
         "9p",
         "afs",
         "ceph",
         "cifs",
         "davfs",
+        "fuse.glusterfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+        "fuse.vmhgfs-fuse",
         "glusterfs",
         "lustre",
         "nfs",
@@ -32,12 +37,7 @@ NETWORK_FILE_SYSTEMS = frozenset(
         "smbfs",
         "vboxsf",
         "virtiofs",
-        "fuse.glusterfs",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.sshfs",
-        "fuse.vmhgfs-fuse",
-    ]
+    }
 )
 
 

@@ -71,23 +71,14 @@ WITH lanes_served AS MATERIALIZED (
   FROM (SELECT pg_advisory_xact_lock(hashtextextended(:request_id, 0))) gate
 ), candidates AS (
   SELECT c.id, c.priority, c.available_at FROM lanes_served l CROSS JOIN LATERAL (
-    SELECT t.id, t.priority, t.available_at FROM tasks t
-    WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
-      AND t.available_at <= {start} AND t.attempt < t.max_attempts
-    ORDER BY t.priority DESC, t.available_at, t.id
-    LIMIT (SELECT cardinality(slots) FROM free) FOR UPDATE SKIP LOCKED
-  ) c WHERE l.deferred_count <= 0
-  UNION ALL
-  SELECT d.id, d.priority, d.available_at FROM (
-    SELECT c.*, l.deferred_count, ROW_NUMBER() OVER (PARTITION BY l.lane_id ORDER BY c.priority DESC, c.available_at, c.id) AS rank
-    FROM lanes_served l CROSS JOIN LATERAL (
+    SELECT r.*, ROW_NUMBER() OVER () AS rank FROM (
       SELECT t.id, t.priority, t.available_at, t.ready_at FROM tasks t
       WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
         AND t.available_at <= {start} AND t.attempt < t.max_attempts
       ORDER BY t.priority DESC, t.available_at, t.id
-      LIMIT (SELECT cardinality(slots) FROM free) + l.deferred_count FOR UPDATE SKIP LOCKED
-    ) c WHERE l.deferred_count > 0
-  ) d WHERE d.rank > d.deferred_count OR d.ready_at <= {before :defer_s}
+      LIMIT (SELECT cardinality(slots) FROM free) + l.deferred_count {skip_locked}
+    ) r
+  ) c WHERE c.rank > l.deferred_count OR c.ready_at <= {before :defer_s}
 ), picked AS MATERIALIZED (
   SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, available_at, id) AS place
   FROM candidates LIMIT (SELECT cardinality(slots) FROM free)
@@ -101,7 +92,7 @@ WITH lanes_served AS MATERIALIZED (
     lease_expires_at = {after lease_s}, claimed_at = {now}, claim_request = :request_id,
     started_at = COALESCE(started_at, {now}), progress_at = {now}, progress_percent = 0, progress_note = NULL
   FROM picked, free
-  WHERE tasks.id = picked.id AND tasks.status = 'READY' AND EXISTS (SELECT 1 FROM ledger)
+  WHERE tasks.id = picked.id AND {guard} tasks.status = 'READY' {end} AND EXISTS (SELECT 1 FROM ledger)
   RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
 ), started AS (
