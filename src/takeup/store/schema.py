@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from takeup.core.ids import digest
 from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Machine
-from takeup.store.dialect import DialectName
+from takeup.store.dialect import Dialect, DialectName
+from takeup.store.sqlfile import load_blocks
 
 TABLES: dict[str, Machine] = {"tasks": TASK, "jobs": JOB, "workers": WORKER, "outbox": OUTBOX}
 
@@ -88,9 +89,9 @@ def illegal_delete(machine: Machine) -> str:
 
 
 def guards(dialect: DialectName) -> list[str]:
-    """The statements that install every guard, replacing older ones."""
+    """The statements that install every guard and function, replacing older ones."""
     if dialect == "postgres":
-        return list(_postgres_guards())
+        return [*_postgres_guards(), *_postgres_functions()]
     if dialect == "sqlite":
         return list(_sqlite_guards())
     return []
@@ -99,6 +100,11 @@ def guards(dialect: DialectName) -> list[str]:
 def fingerprint(dialect: DialectName) -> str:
     """Changes whenever the guards do, so that they are installed again."""
     return digest("\n".join(guards(dialect)))
+
+
+def _postgres_functions() -> list[str]:
+    postgres = Dialect("postgres")
+    return [postgres.expand(block.sql) for block in load_blocks() if block.name.startswith("takeup_")]
 
 
 class Rule(NamedTuple):

@@ -26,6 +26,7 @@ CREATE TABLE jobs (
   UNIQUE (user_id, idempotency_key),
   CHECK ((status IN ('completed', 'failed', 'cancelled')) = (finished_at IS NOT NULL)),
   CHECK (live_subject IS NULL OR finished_at IS NULL),
+  CHECK (subject IS NULL OR finished_at IS NOT NULL OR (live_subject IS NOT NULL AND live_subject = subject)),
   CHECK (started_at IS NULL OR finished_at IS NULL OR started_at <= finished_at)
 ) {fillfactor 80};
 

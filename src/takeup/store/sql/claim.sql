@@ -95,25 +95,17 @@ WITH lanes_served AS MATERIALIZED (
   WHERE tasks.id = picked.id AND {guard} tasks.status = 'READY' {end} AND EXISTS (SELECT 1 FROM ledger)
   RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
-), started AS (
-  UPDATE jobs SET status = {phase_name m.rank}, started_at = COALESCE(jobs.started_at, {now}), updated_at = {now},
-    version = jobs.version + 1
-  FROM (SELECT job_id, MAX({phase_rank phase}) AS rank FROM moved GROUP BY job_id) m
-  WHERE jobs.id = m.job_id AND {phase_rank jobs.status} < m.rank
-  RETURNING jobs.id, jobs.generation, jobs.status, (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id)
   SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
-  UNION ALL
-  SELECT {now}, 'job', 'enter_' || status, 'store', from_status, status, id, NULL, NULL, generation,
-    NULL, NULL, NULL, NULL, NULL, :request_id
-  FROM started
 )
 SELECT m.id, m.job_id, j.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.epoch,
-  m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters
+  m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters,
+  CASE WHEN {phase_rank j.status} < {phase_rank m.phase}
+    THEN takeup_start_job(m.job_id, m.phase, :request_id, {now}) END AS started
 FROM moved m JOIN jobs j ON j.id = m.job_id;
 
 -- name: add_claim

@@ -56,39 +56,19 @@ WITH moved AS (
     AND tasks.lease_owner = :worker_id AND tasks.lease_expires_at > {now} AND {enabled} AND (NOT tasks.splits OR g.lists_segments) {end}
   RETURNING tasks.id, tasks.job_id, tasks.status, tasks.generation, tasks.epoch, g.nonce_hash, tasks.attempt,
     tasks.finished_at
-), closed AS (
-  UPDATE jobs SET status = CASE m.broken WHEN 'FAILED' THEN 'failed' WHEN 'CANCELLED' THEN 'cancelled' ELSE 'completed' END,
-    error = CASE WHEN m.broken = 'FAILED' THEN (
-      SELECT CASE WHEN LENGTH(e.text) > 2000 THEN '…' || RIGHT(e.text, 1999) ELSE e.text END
-      FROM (SELECT MIN(b.stage || ': ' || COALESCE(b.error, 'failed')) AS text
-        FROM tasks b WHERE b.job_id = m.job_id AND b.status = 'FAILED') e) END,
-    finished_at = {greatest}({now}, jobs.started_at), live_subject = NULL, updated_at = {now}, version = jobs.version + 1
-  FROM (
-    SELECT d.job_id, (SELECT MAX(b.status) FROM tasks b
-      WHERE b.job_id = d.job_id AND b.status IN ('FAILED', 'CANCELLED')) AS broken
-    FROM (SELECT DISTINCT job_id FROM moved) d
-    WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
-      AND o.id NOT IN (SELECT id FROM moved) {apart})
-  ) m
-  WHERE jobs.id = m.job_id AND jobs.status IN ({job.live}) AND (m.broken IS NOT NULL
-    OR NOT EXISTS (SELECT 1 FROM job_stages s WHERE s.job_id = m.job_id AND s.expanded_at IS NULL))
-  RETURNING jobs.id, jobs.generation, jobs.status, jobs.error,
-    (SELECT f.status FROM jobs f WHERE f.id = jobs.id) AS from_status
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
-    epoch, nonce_hash, attempt, request_id, reason)
+    epoch, nonce_hash, attempt, request_id)
   SELECT {now}, 'task', 'complete', 'holder', 'RUNNING', 'DONE', job_id, id, :worker_id, generation,
-    epoch, nonce_hash, attempt, :request_id, NULL
+    epoch, nonce_hash, attempt, :request_id
   FROM moved
-  UNION ALL
-  SELECT {now}, 'job', CASE status WHEN 'failed' THEN 'fail' WHEN 'cancelled' THEN 'cancel' ELSE 'complete' END, 'store',
-    from_status, status, id, NULL, NULL, generation, NULL, NULL, NULL, :request_id, error
-  FROM closed
-), announced AS (
-  INSERT INTO outbox (topic, subject, body, status, created_at, available_at)
-  SELECT 'job.' || status, id, '{"job_id":"' || id || '","status":"' || status || '"}', 'WAITING', {now}, {now} FROM closed
+), closed AS MATERIALIZED (
+  SELECT takeup_close_job(d.job_id, :request_id, {now}) FROM (SELECT DISTINCT job_id FROM moved) d
+  WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
+    AND o.id NOT IN (SELECT id FROM moved) {apart})
 )
-SELECT id, job_id, status FROM moved;
+SELECT id, job_id, status, (SELECT COUNT(*) FROM closed) AS closed_count FROM moved;
+
 
 -- name: failure_context
 SELECT t.id, t.job_id, t.attempt, t.max_attempts, t.refunds, s.retry
