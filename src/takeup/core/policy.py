@@ -47,18 +47,15 @@ class Retry:
     def delay_s(self, attempt: int, luck: float = 0.0) -> float:
         """The wait after this attempt (1-based); `luck` in [0, 1) shortens it by up to the jitter.
 
-        The exponent is clamped before the power is taken, so no attempt number overflows a float.
+        The cap is tested before the power is taken, so no attempt number overflows a float.
         """
-        if self.kind == "fixed":
-            delay = min(self.initial_s, self.cap_s)
-        elif self.initial_s == 0:
+        exponent = 0 if self.kind == "fixed" else max(attempt - 1, 0)
+        if self.initial_s == 0 or self.cap_s == 0:
             delay = 0.0
-        elif self.multiplier == 1:
-            delay = min(self.initial_s, self.cap_s)
+        elif exponent * math.log(self.multiplier) >= math.log(self.cap_s) - math.log(self.initial_s):
+            delay = self.cap_s
         else:
-            steps_to_cap = math.log(max(self.cap_s / self.initial_s, 1.0), self.multiplier)
-            exponent = min(max(attempt - 1, 0), math.ceil(steps_to_cap))
-            delay = min(self.initial_s * self.multiplier**exponent, self.cap_s)
+            delay = self.initial_s * self.multiplier**exponent
         return delay * (1.0 - self.jitter * luck)
 
     def as_json(self) -> dict[str, Any]:

@@ -106,7 +106,7 @@ SELECT m.id, m.job_id, j.pipeline, m.stage, m.segment, m.generation, m.attempt, 
   m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters,
   CASE WHEN {phase_rank j.status} < {phase_rank m.phase}
     THEN takeup_start_job(m.job_id, m.phase, :request_id, {now}) END AS started
-FROM moved m JOIN jobs j ON j.id = m.job_id;
+FROM (SELECT * FROM moved ORDER BY {phase_rank phase} DESC) m JOIN jobs j ON j.id = m.job_id;
 
 -- name: add_claim
 INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :worker_id, {now});
