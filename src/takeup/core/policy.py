@@ -55,7 +55,7 @@ class Retry:
         elif exponent * math.log(self.multiplier) >= math.log(self.cap_s) - math.log(self.initial_s):
             delay = self.cap_s
         else:
-            delay = self.initial_s * self.multiplier**exponent
+            delay = min(self.initial_s * self.multiplier**exponent, self.cap_s)
         return delay * (1.0 - self.jitter * luck)
 
     def as_json(self) -> dict[str, Any]:
