@@ -1,0 +1,1 @@
+"""The simulator, the history checker and the mutants that they must catch."""
