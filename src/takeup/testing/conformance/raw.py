@@ -119,8 +119,8 @@ def shape(table: str, state: str) -> dict[str, str]:
         sets |= {"result": "'{}'"} if state == "DONE" else {}
     if machine is OUTBOX:
         sets["lease_expires_at"] = "created_at" if state == "SENDING" else "NULL"
-    if machine is JOB and state in JOB.final:
-        sets["live_subject"] = "NULL"
+    if machine is JOB:
+        sets["live_subject"] = "NULL" if state in JOB.final else "subject"
     if machine.final:
         sets["finished_at"] = "created_at" if state in machine.final else "NULL"
     if machine in (TASK, JOB) and state in machine.final:
