@@ -8,10 +8,10 @@ from takeup.store.store import OperatorStore, OrchestratorStore, ReadStore, Reco
 from takeup.testing.clocks import START, ManualClock
 from takeup.testing.conformance import World
 from takeup.testing.oracle import OracleStore
-from takeup.testing.oracle_operator import OracleOperator
-from takeup.testing.oracle_read import OracleRead
-from takeup.testing.oracle_recovery import OracleOrchestrator, OracleRecovery
-from takeup.testing.oracle_worker import OracleWorker
+from takeup.testing.oracle.operator import OracleOperator
+from takeup.testing.oracle.read import OracleRead
+from takeup.testing.oracle.recovery import OracleOrchestrator, OracleRecovery
+from takeup.testing.oracle.worker import OracleWorker
 
 PAIRS = [
     (ReadStore, OracleRead),

@@ -17,8 +17,8 @@ from takeup.core.machine import JOB, TASK, WAITING, Actor
 from takeup.core.model import CONTROLS, Control, Job
 from takeup.core.plan import JobPlan, NewJob, plan_job
 from takeup.core.policy import check_priority
-from takeup.testing.oracle_recovery import OracleRecovery, check_workers, expand
-from takeup.testing.oracle_state import JobRow, State, TaskRow, clip
+from takeup.testing.oracle.recovery import OracleRecovery, check_workers, expand
+from takeup.testing.oracle.state import JobRow, State, TaskRow, clip
 
 CONTROL_EVENTS = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from takeup.core.ids import RandomBytes
 from takeup.core.ports import Clock
-from takeup.testing.oracle_operator import OracleOperator
-from takeup.testing.oracle_read import OracleRead
-from takeup.testing.oracle_recovery import OracleOrchestrator, OracleRecovery
-from takeup.testing.oracle_state import State
-from takeup.testing.oracle_worker import OracleWorker
+from takeup.testing.oracle.operator import OracleOperator
+from takeup.testing.oracle.read import OracleRead
+from takeup.testing.oracle.recovery import OracleOrchestrator, OracleRecovery
+from takeup.testing.oracle.state import State
+from takeup.testing.oracle.worker import OracleWorker
 
 _CHANCE = SystemRandom()
 

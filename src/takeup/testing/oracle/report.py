@@ -9,7 +9,7 @@ from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, Retry
 from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
-from takeup.testing.oracle_state import State, TaskRow, clip
+from takeup.testing.oracle.state import State, TaskRow, clip
 
 
 class OracleReports:

@@ -10,7 +10,7 @@ from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.machine import TASK
 from takeup.core.model import Artifact, Attempt, Event, Job, Task, Worker
 from takeup.store.ops.read import PAGE_MAX, JobFilter
-from takeup.testing.oracle_state import State
+from takeup.testing.oracle.state import State
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from takeup.core.machine import JOB, OUTBOX, WAITING, WORKER, Actor
 from takeup.core.model import Message
 from takeup.core.plan import plan_segments
 from takeup.store.ops.orchestrate import Advance
-from takeup.testing.oracle_state import JobRow, MessageRow, State, TaskRow, clip, legal_target
+from takeup.testing.oracle.state import JobRow, MessageRow, State, TaskRow, clip, legal_target
 
 ADVANCE_MAX = 20_000
 

@@ -13,9 +13,9 @@ from takeup.core.model import Lease, Worker, WorkerSpec
 from takeup.core.plan import LanePlan
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.worker import check_spec
-from takeup.testing.oracle_recovery import OracleRecovery
-from takeup.testing.oracle_report import OracleReports
-from takeup.testing.oracle_state import State, TaskRow
+from takeup.testing.oracle.recovery import OracleRecovery
+from takeup.testing.oracle.report import OracleReports
+from takeup.testing.oracle.state import State, TaskRow
 
 CLAIM_EXPIRES_MAX = 8
 
