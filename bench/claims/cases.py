@@ -72,7 +72,7 @@ def _counts(
     }
 
 
-FULL = Sizes(rounds=6, fill=1_000_000, counts=_counts((200, 2_500), (200, 1_500), (8, 200), 80))
+FULL = Sizes(rounds=5, fill=1_000_000, counts=_counts((200, 2_500), (200, 1_500), (8, 200), 80))
 QUICK = Sizes(rounds=1, fill=10_000, counts=_counts((100, 1_500), (100, 1_000), (4, 100), 40))
 TINY = Sizes(
     rounds=1,

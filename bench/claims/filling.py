@@ -27,8 +27,8 @@ MOVES = ("'claim', 'worker', 'READY', 'RUNNING'", "'complete', 'holder', 'RUNNIN
 def fill_statements(state: State, count: int, template: str) -> list[str]:
     """Statements that add so many tasks, in jobs like the template job, which has one READY task.
 
-    The jobs hold segment tasks only, no splitter. A finished task has the two audit rows of its claim and its
-    completion.
+    Tasks are numbered job by job, as loaded ones are. The jobs hold segment tasks only, no splitter. A
+    finished task has the two audit rows of its claim and its completion.
     """
     job_count, segment_count = -(-count // SEGMENTS_MAX), min(count, SEGMENTS_MAX)
     numbers = (
@@ -52,7 +52,7 @@ def fill_statements(state: State, count: int, template: str) -> list[str]:
     tasks = (
         f"INSERT INTO tasks (job_id, stage, segment, {TASK_PROGRESS}, {TASK_COLUMNS}) {numbers}, t.stage, "
         f"b.n, {ends['task']}, {_of('t', TASK_COLUMNS)} FROM tasks t CROSS JOIN a CROSS JOIN b "
-        f"WHERE t.job_id = '{template}' AND t.stage = 'work'"
+        f"WHERE t.job_id = '{template}' AND t.stage = 'work' ORDER BY a.n, b.n"
     )
     return [jobs, stages, needs, tasks, *(_audit(move) for move in MOVES if state == "finished")]
 

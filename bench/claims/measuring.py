@@ -8,17 +8,29 @@ a round.
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
+
+import asyncpg
 
 from bench.claims.cases import PEERS, STATES, SYSTEMS, Case, Sizes, State, System, groups
 from bench.claims.clients import Clients, Close, Go, Open, Turn
 from bench.claims.sites import EmbeddedSite, PeerSite, PostgresSite, Site
 from tests.services import PostgresServer
 
-Rates = dict[str, list[list[float]]]
-"""Tasks claimed and completed a second: for each case a row of turns a round."""
+PROBE_COMMITS = 5
+
+
+class Sample(NamedTuple):
+    """One turn: tasks claimed and completed a second, and what a commit alone cost around it."""
+
+    rate: float
+    commit_ms: float
+
+
+Samples = dict[str, list[list[Sample]]]
+"""For each case a row of turns a round."""
 
 SERVER_SETTINGS = {
     "synchronous_commit": "on",
@@ -52,23 +64,24 @@ async def measure(
     systems: Collection[str] = SYSTEMS,
     states: Collection[str] = STATES,
     say: Callable[[str], None] = print,
-) -> Rates:
+) -> Samples:
     """All rounds of all cases of these systems and states."""
-    rates: Rates = {}
+    samples: Samples = {}
     every = groups(sizes, systems, states)
     with contextlib.ExitStack() as stack:
         processes = Processes(Clients(2), Clients(2, uses_uvloop=True) if "pgqueuer" in systems else None)
         for clients in filter(None, processes):
             stack.callback(clients.close)
-        async with _open_sites(
-            {case for cases in every for case in cases}, server, folder, sizes.fill
-        ) as sites:
+        async with (
+            _open_sites({case for cases in every for case in cases}, server, folder, sizes.fill) as sites,
+            _open_probe(server) as probe,
+        ):
             for number in range(sizes.rounds):
                 started = time.monotonic()
                 for cases in every:
-                    await _Round(number, cases, sites, sizes, processes).run(rates)
+                    await _Round(number, cases, sites, sizes, processes, probe).run(samples)
                 say(f"round {number + 1} of {sizes.rounds}: {time.monotonic() - started:.0f} s")
-    return rates
+    return samples
 
 
 @contextlib.asynccontextmanager
@@ -92,11 +105,37 @@ async def _open_sites(
         yield sites
 
 
+@contextlib.asynccontextmanager
+async def _open_probe(server: PostgresServer) -> AsyncIterator[Callable[[], Awaitable[float]]]:
+    """What one commit costs now, in milliseconds: many disks are slowed down once they were used too much."""
+    await server.create_database("bench_probe")
+    connection = await asyncpg.connect(server.dsn("bench_probe"))
+    await connection.execute("CREATE TABLE probe AS SELECT 0 AS n")
+
+    async def probe() -> float:
+        started = time.monotonic()
+        for _ in range(PROBE_COMMITS):
+            await connection.execute("UPDATE probe SET n = n + 1")
+        return (time.monotonic() - started) / PROBE_COMMITS * 1000
+
+    try:
+        yield probe
+    finally:
+        await connection.close()
+        await server.drop_database("bench_probe")
+
+
 class _Round:
     """One round of one group of cases."""
 
     def __init__(
-        self, number: int, cases: list[Case], sites: Sites, sizes: Sizes, processes: Processes
+        self,
+        number: int,
+        cases: list[Case],
+        sites: Sites,
+        sizes: Sizes,
+        processes: Processes,
+        probe: Callable[[], Awaitable[float]],
     ) -> None:
         self._number = number
         self._cases = [case for case in cases if case.system not in PEERS]
@@ -104,13 +143,14 @@ class _Round:
         self._sites = sites
         self._sizes = sizes
         self._processes = processes
+        self._probe = probe
         self._done: dict[Case, list[int]] = defaultdict(list)
 
-    async def run(self, rates: Rates) -> None:
+    async def run(self, samples: Samples) -> None:
         await self._prepare()
         for case in self._cases:
             await self._open(case)
-        turns: dict[Case, list[float]] = defaultdict(list)
+        turns: dict[Case, list[Sample]] = defaultdict(list)
         for turn in range(self._sizes.turns):
             for case in self._in_order(self._cases, turn):
                 turns[case].append(await self._turn(case))
@@ -121,7 +161,7 @@ class _Round:
             await self._close(case)
         for case, row in turns.items():
             await self._site(case).check(case.system, self._done[case])
-            rates.setdefault(case.key, []).append(row)
+            samples.setdefault(case.key, []).append(row)
 
     def _in_order(self, cases: list[Case], turn: int) -> list[Case]:
         """Another first in every turn, and every second turn backwards, so that nobody has the best place."""
@@ -152,20 +192,22 @@ class _Round:
         for warm_ids in await self._processes.of(case).tell(orders):
             self._done[case] += warm_ids
 
-    async def _turn(self, case: Case) -> float:
+    async def _turn(self, case: Case) -> Sample:
         orders = [Go(case.key, self._sizes.quota(case))] * case.clients
+        commit_ms = await self._probe()
         turns: list[Turn] = await self._processes.of(case).tell(orders)
+        commit_ms = max(commit_ms, await self._probe())
         for turn in turns:
             self._done[case] += turn.task_ids
         elapsed = max(turn.ended for turn in turns) - min(turn.started for turn in turns)
-        return sum(len(turn.task_ids) for turn in turns) / elapsed
+        return Sample(sum(len(turn.task_ids) for turn in turns) / elapsed, commit_ms)
 
-    async def _peer_turn(self, case: Case) -> float:
+    async def _peer_turn(self, case: Case) -> Sample:
         await self._site(case).prepare(self._sizes.turns * self._sizes.quota(case) * case.clients)
         await self._open(case)
-        rate = await self._turn(case)
+        sample = await self._turn(case)
         await self._close(case)
-        return rate
+        return sample
 
     async def _close(self, case: Case) -> None:
         await self._processes.of(case).tell([Close(case.key)] * case.clients)

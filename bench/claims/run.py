@@ -35,17 +35,17 @@ def main() -> None:
     server = PostgresServer("postgres15", fsync=True, settings=SERVER_SETTINGS)
     try:
         with tempfile.TemporaryDirectory(prefix="takeup-bench-") as folder:
-            rates = asyncio.run(
+            samples = asyncio.run(
                 measure(server, Path(folder), sizes, systems=args.systems, states=args.states)
             )
     finally:
         server.close()
     command = shlex.join(["make", "bench", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
     about = describe(server, command, time.monotonic() - started)
-    summary = summarize(sizes, rates)
+    summary = summarize(sizes, samples)
     print(markdown(sizes, about, summary))
     if args.record:
-        write(RESULTS, sizes, about, summary, rates)
+        write(RESULTS, sizes, about, summary, samples)
 
 
 if __name__ == "__main__":

@@ -149,8 +149,8 @@ class EmbeddedSite:
 
     def _run(self, statements: list[str]) -> list[Any]:
         if self._kind == "duckdb":
-            with duckdb.connect(str(self.path)) as connection:
-                return [connection.execute(statement).fetchall()[0][0] for statement in statements]
+            with duckdb.connect(str(self.path)) as session:
+                return [session.execute(statement).fetchall()[0][0] for statement in statements]
         connection = sqlite3.connect(self.path)
         try:
             query = f"SELECT sql, 'DROP TRIGGER ' || name FROM sqlite_master WHERE name IN {GUARDS}"

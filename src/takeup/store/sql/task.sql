@@ -65,7 +65,7 @@ WITH moved AS (
 ), closed AS MATERIALIZED (
   SELECT takeup_close_job(d.job_id, :request_id, {now}) FROM (SELECT DISTINCT job_id FROM moved) d
   WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
-    AND o.id NOT IN (SELECT id FROM moved) {apart})
+    AND o.id <> ALL (ARRAY(SELECT id FROM moved)) {apart})
 )
 SELECT id, job_id, status, (SELECT COUNT(*) FROM closed) AS closed_count FROM moved;
 
