@@ -73,7 +73,7 @@ def _counts(
 
 
 FULL = Sizes(rounds=5, fill=1_000_000, counts=_counts((200, 2_500), (200, 1_500), (8, 200), 80))
-QUICK = Sizes(rounds=1, fill=10_000, counts=_counts((100, 1_500), (100, 1_000), (4, 100), 40))
+QUICK = Sizes(rounds=1, fill=5_000, counts=_counts((60, 1_000), (60, 500), (2, 100), 40), turns=4)
 TINY = Sizes(
     rounds=1,
     fill=20,

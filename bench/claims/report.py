@@ -12,6 +12,7 @@ from bench.claims.loading import SEGMENTS_MAX
 from bench.claims.measuring import Sample, Samples
 
 FREE_COMMIT_MS = 1.0
+JUDGED_TURNS_MIN = 4
 
 
 class Comparison(NamedTuple):
@@ -29,8 +30,8 @@ class Comparison(NamedTuple):
         """Judged with a free disk only: a slow one makes all alike and would hide what we cost."""
         if self.target is None:
             return ""
-        if not self.free:
-            return f"undecided: no turn with a free disk (≥ {self.target})"
+        if len(self.free) < JUDGED_TURNS_MIN:
+            return f"undecided: too few turns with a free disk (≥ {self.target})"
         return f"{'met' if statistics.median(self.free) >= self.target else 'MISSED'} (≥ {self.target})"
 
 
