@@ -1,6 +1,7 @@
 """SQLite: the embedded default. WAL, synchronous=FULL, BEGIN IMMEDIATE, one writer thread."""
 
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from takeup.store.op import Row, Rows
 from takeup.store.sqlfile import catalog
 
 BUSY_TIMEOUT_MS = 5000
+WAL_TRIES, WAL_PAUSE_S = 250, 0.02
 VERSION_MIN = (3, 35, 0)
 
 
@@ -36,11 +38,24 @@ class SqliteSession:
             )
             self.connection.row_factory = _row
             self.connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-            self.connection.execute("PRAGMA journal_mode = WAL")
+            self._enter_wal()
             self.connection.execute("PRAGMA synchronous = FULL")
             self.connection.execute("PRAGMA foreign_keys = ON")
         except sqlite3.Error as error:
             raise StoreConfig(f"cannot open the SQLite file {path}: {error}") from error
+
+    def _enter_wal(self) -> None:
+        """Switch to WAL; of several processes that open a new file, SQLite lets none wait for the others."""
+        for _ in range(WAL_TRIES):
+            try:
+                self.connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                    raise
+                time.sleep(WAL_PAUSE_S)
+            else:
+                return
+        raise StoreUnavailable("the SQLite file is held by another process that does not let go")
 
     def begin(self) -> None:
         """Take the write lock at once, so that no later statement can fail for it."""
