@@ -41,8 +41,10 @@ PLANTED = [
     (rules.addresses, "ui/package-lock.json", f'{{"resolved": "{ADDRESS}"}}\n'),
 ]
 
+FOLDER = "work"  # a word of a URL is no path of a machine
+
 ALLOWED = {
-    "README.md": f"The project lives at {ADDRESS}; `GET /api/work/1`\n",
+    "README.md": f"The project lives at {ADDRESS}; `GET /api/{FOLDER}/1`\n",
     "requirements/dev.txt": "pytest==9.2.0 --hash=sha256:00\n",
     "src/takeup/core/plan.py": DOC
     + LONG_DOC
