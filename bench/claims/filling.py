@@ -11,8 +11,8 @@ STAGE_COLUMNS = (
 )
 NEED_COLUMNS = "stage, needs, per_segment"
 TASK_COLUMNS = (
-    "generation, phase, lane_id, priority, control, job_control, available_at, ready_at, max_attempts, "
-    "lease_s, stall_s, parameters, splits, created_at"
+    "pipeline, generation, phase, lane_id, priority, control, job_control, available_at, ready_at, "
+    "max_attempts, lease_s, stall_s, parameters, splits, created_at"
 )
 TASK_PROGRESS = "status, attempt, epoch, result, progress_percent, started_at, finished_at"
 AUDIT_COLUMNS = (

@@ -22,13 +22,13 @@ FROM (SELECT * FROM jobs WHERE id LIKE 'job%' LIMIT 1) j JOIN job_stages s ON s.
 """
 
 LOAD_TASKS = """
-INSERT INTO tasks (job_id, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
-  available_at, ready_at, attempt, max_attempts, epoch, lease_s, parameters, splits, result, created_at,
-  started_at, finished_at)
-SELECT 'bulk_' || lpad((n % $2::int + 1)::text, 8, '0'), 'encode', n / $2::int, 1, $1, s.phase, s.lane_id,
-  (n % $2::int + 1) % 10, 'READY', 'READY', j.created_at - make_interval(secs => n % 86400), j.created_at,
-  CASE WHEN $1 = 'DONE' THEN 1 ELSE 0 END, 3, CASE WHEN $1 = 'DONE' THEN 1 ELSE 0 END, 60, '{}', FALSE,
-  CASE WHEN $1 = 'DONE' THEN '{}' END, j.created_at, CASE WHEN $1 = 'DONE' THEN j.created_at END,
+INSERT INTO tasks (job_id, pipeline, stage, segment, generation, status, phase, lane_id, priority, control,
+  job_control, available_at, ready_at, attempt, max_attempts, epoch, lease_s, parameters, splits, result,
+  created_at, started_at, finished_at)
+SELECT 'bulk_' || lpad((n % $2::int + 1)::text, 8, '0'), j.pipeline, 'encode', n / $2::int, 1, $1, s.phase,
+  s.lane_id, (n % $2::int + 1) % 10, 'READY', 'READY', j.created_at - make_interval(secs => n % 86400),
+  j.created_at, CASE WHEN $1 = 'DONE' THEN 1 ELSE 0 END, 3, CASE WHEN $1 = 'DONE' THEN 1 ELSE 0 END, 60, '{}',
+  FALSE, CASE WHEN $1 = 'DONE' THEN '{}' END, j.created_at, CASE WHEN $1 = 'DONE' THEN j.created_at END,
   CASE WHEN $1 = 'DONE' THEN j.created_at END
 FROM (SELECT * FROM jobs WHERE id LIKE 'job%' LIMIT 1) j
   JOIN job_stages s ON s.job_id = j.id AND s.stage = 'encode',

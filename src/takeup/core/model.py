@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from takeup.core.ids import Token
 
@@ -44,6 +44,7 @@ class Task:
 
     id: int
     job_id: str
+    pipeline: str
     stage: str
     segment: int | None
     generation: int
@@ -75,8 +76,7 @@ class Task:
     finished_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """The right to finish one task, as the worker that claimed it receives it."""
 
     task_id: int
@@ -88,9 +88,9 @@ class Lease:
     attempt: int
     max_attempts: int
     priority: int
-    token: Token
     lease_s: float
     expires_at: datetime
+    token: Token
     parameters: Mapping[str, Any]
 
     @property
@@ -99,8 +99,7 @@ class Lease:
         return Held(self.task_id, self.token)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A task and the token its caller believes to hold it with."""
 
     task_id: int
@@ -145,8 +144,7 @@ class Failure:
     after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What the store says to one report: accepted, or refused and changing nothing.
 
     The same report repeated with the same token gives the same answer again.

@@ -18,12 +18,14 @@ SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 
 def check_batch(held: Sequence[Held]) -> None:
     """Refuse a batch in which a task stands twice: the answers could not be told apart."""
-    if len({lease.task_id for lease in held}) < len(held):
+    if len({task_id for task_id, _ in held}) < len(held):
         raise InvalidInput("a task may stand only once in a batch of reports")
 
 
 def result_text(result: Any) -> str:
     """The stored text of a stage's result."""
+    if type(result) is dict and not result:
+        return "{}"
     if not isinstance(result, Mapping):
         raise InvalidResult(f"a result must be a JSON object, not {type(result).__name__}")
     return canonical_json(dict(result), what="result")

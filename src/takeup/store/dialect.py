@@ -144,7 +144,7 @@ _SHARED = {
 # A driver encodes an array item by item; numbers travel faster as one text, as the `n` of `g__0n` says.
 _PG_ARRAYS = {
     "bigint": "string_to_array({}n, ',', 'N')::bigint[]",
-    "bool": "{}::bool[]",
+    "bool": "string_to_array({}n, ',', 'N')::bool[]",
     "double": "{}::float8[]",
     "hex": "string_to_array({}n, ',', 'N')",
     "text": "{}::text[]",
@@ -219,7 +219,13 @@ def _value(params: Mapping[str, Any], name: str, column: int | None, is_joined: 
     if column is None:
         return params[name]
     values = [row[column] for row in params[name]]
-    return ",".join(["N" if value is None else str(value) for value in values]) if is_joined else values
+    return _joined(values) if is_joined else values
+
+
+def _joined(values: list[Any]) -> str:
+    if None in values:
+        values = ["N" if value is None else value for value in values]
+    return ",".join(map(str, values))
 
 
 def _compile_postgres(sql: str) -> tuple[str, Bind]:

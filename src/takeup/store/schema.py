@@ -23,10 +23,10 @@ EPOCH_RULE = (
 
 IDENTITY = {
     "tasks": (
-        "id, job_id, stage, segment",
+        "id, job_id, pipeline, stage, segment",
         (
-            "NEW.id <> OLD.id OR NEW.job_id <> OLD.job_id OR NEW.stage <> OLD.stage"
-            " OR COALESCE(NEW.segment, -1) <> COALESCE(OLD.segment, -1)"
+            "NEW.id <> OLD.id OR NEW.job_id <> OLD.job_id OR NEW.pipeline <> OLD.pipeline"
+            " OR NEW.stage <> OLD.stage OR COALESCE(NEW.segment, -1) <> COALESCE(OLD.segment, -1)"
         ),
     ),
     "jobs": (
@@ -104,7 +104,11 @@ def fingerprint(dialect: DialectName) -> str:
 
 def _postgres_functions() -> list[str]:
     postgres = Dialect("postgres")
-    return [postgres.expand(block.sql) for block in load_blocks() if block.name.startswith("takeup_")]
+    blocks = [block for block in load_blocks() if block.name.startswith("takeup_")]
+    return [
+        *(f"DROP FUNCTION IF EXISTS {block.name}" for block in blocks),
+        *(postgres.expand(block.sql) for block in blocks),
+    ]
 
 
 class Rule(NamedTuple):
@@ -145,22 +149,29 @@ def _replacing() -> Iterator[Rule]:
 
 
 def _hot_moves() -> str:
-    """A short condition that holds for every legal hot move, and for no illegal change of state or token."""
+    """A condition that fails for every legal hot move, and for no illegal change of state or token.
+
+    PostgreSQL parses the condition of a trigger in every statement, so it is kept short: one text that tells
+    the states, by how much the epoch grew and whether the nonce stayed.
+    """
     moves = []
     for move in map(TASK.move, HOT):
-        epoch = "NEW.epoch = OLD.epoch + 1" if move.name == "claim" else "NEW.epoch = OLD.epoch"
-        pair = f"OLD.status = '{move.sources[0]}' AND NEW.status = '{move.target}'"
-        same = " AND NEW.nonce_hash = OLD.nonce_hash" if move.sources == (move.target,) else ""
-        moves.append(f"({epoch} AND {pair}{same})")
-    return " OR ".join(moves)
+        nonce = "t" if move.sources == (move.target,) else ""
+        moves.append(f"{move.sources[0]}{move.target}{int(move.name == 'claim')}{nonce}")
+    change = "concat(OLD.status, NEW.status, NEW.epoch - OLD.epoch, OLD.nonce_hash = NEW.nonce_hash)"
+    return f"{change} <> ALL ('{{{','.join(moves)}}}')"
 
 
 def _postgres_guards() -> Iterator[str]:
-    """The condition stands in a function, compiled once a session; a WHEN clause is parsed each time."""
+    """The condition stands in a function, compiled once a session; a WHEN clause is parsed each time.
+
+    An update is judged after it was made: a trigger before it would lock every row a second time.
+    """
     for rule in _rules():
         name = f"{rule.table}_{rule.name}"
         row = "OLD" if rule.event == "DELETE" else "NEW"
-        when = f"WHEN (NOT ({_hot_moves()})) " if name == "tasks_guard_update" else ""
+        moment = "AFTER" if rule.event.startswith("UPDATE") else "BEFORE"
+        when = f"WHEN ({_hot_moves()}) " if name == "tasks_guard_update" else ""
         yield (
             f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
             f"IF {rule.condition} THEN "
@@ -169,7 +180,7 @@ def _postgres_guards() -> Iterator[str]:
         )
         yield f"DROP TRIGGER IF EXISTS {name} ON {rule.table}"
         yield (
-            f"CREATE TRIGGER {name} BEFORE {rule.event} ON {rule.table} FOR EACH ROW {when}"
+            f"CREATE TRIGGER {name} {moment} {rule.event} ON {rule.table} FOR EACH ROW {when}"
             f"EXECUTE FUNCTION {name}()"
         )
 

@@ -24,7 +24,7 @@ from takeup.core.errors import (
 from takeup.core.ports import Clock
 from takeup.store.dialect import Dialect, Statement
 from takeup.store.drivers.pool import Link, Pool
-from takeup.store.op import Op, Rows, Script, Step, Together
+from takeup.store.op import Op, Query, Rows, Script, Step, Together
 from takeup.store.sqlfile import catalog
 
 T = TypeVar("T")
@@ -86,6 +86,7 @@ class PostgresDriver:
         """Use `connect` instead."""
         self.dialect = Dialect("postgres", injected_clock=clock is not None)
         self.catalog = catalog(self.dialect)
+        self._needless = frozenset(name for name, statement in self.catalog.items() if not statement.sql)
         self._pool = pool
         self._clock = clock
         self._pooled = pooled
@@ -148,7 +149,7 @@ class PostgresDriver:
             raise StoreUnavailable(f"PostgreSQL is too contended: {error}") from error
 
     async def _attempt(self, op: Op[T], *, is_read: bool) -> T:
-        transaction = _Transaction(self.catalog, self._clock, self._begin, is_read=is_read)
+        transaction = _Transaction(self.catalog, self._needless, self._clock, self._begin, is_read=is_read)
         transaction.may_run_alone = not self._pooled
         try:
             link = await self._pool.lend()
@@ -184,7 +185,13 @@ class _Transaction:
     """Runs one operation on one connection; a statement that folds the rest commits by itself."""
 
     def __init__(
-        self, statements: dict[str, Statement], clock: Clock | None, begin: str, *, is_read: bool
+        self,
+        statements: dict[str, Statement],
+        done: frozenset[str],
+        clock: Clock | None,
+        begin: str,
+        *,
+        is_read: bool,
     ) -> None:
         self.is_committing = False
         self.may_run_alone = True
@@ -193,13 +200,14 @@ class _Transaction:
         self._begin = begin
         self._is_read = is_read
         self._is_open = False
-        self._folded: frozenset[str] = frozenset()
+        self._done = done
 
     async def run(self, link: Link, op: Op[T]) -> T:
         try:
             step = next(op)
             while True:
-                step = op.send(await self._execute(link, step))
+                is_done = type(step) is Query and step.name in self._done
+                step = op.send([] if is_done else await self._execute(link, step))
         except StopIteration as stop:
             await self._commit(link.connection)
             result: T = stop.value
@@ -214,8 +222,6 @@ class _Transaction:
             await self._open(link.connection)
             return list(await link.connection.fetch(step.sql)) if isinstance(step, Script) else []
         statement = self._statements[step.name]
-        if step.name in self._folded or not statement.sql:
-            return []
         params = step.params
         if self._clock is not None:
             params = {**params, "now_at": self._clock.now()}
@@ -224,7 +230,7 @@ class _Transaction:
         self.is_committing = bool(statement.folds) and not self._is_open
         rows: Rows = await link.fetch(statement, statement.bind(params))
         self.is_committing = False
-        self._folded |= statement.folds
+        self._done |= statement.folds
         return rows
 
     async def _open(self, connection: Any) -> None:

@@ -85,6 +85,7 @@ CREATE TABLE task_deps (
 CREATE TABLE tasks (
   id {serial tasks},
   job_id TEXT NOT NULL {references jobs (id)},
+  pipeline TEXT NOT NULL,
   stage TEXT NOT NULL,
   segment INTEGER CHECK (segment >= 0),
   generation INTEGER NOT NULL,

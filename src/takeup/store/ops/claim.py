@@ -7,6 +7,7 @@ prefers others, it leaves the first tasks to their free slots until they have be
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 
 from takeup.core.errors import InvalidInput
 from takeup.core.ids import Token, lease_nonces, nonce_hash
@@ -61,7 +62,7 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
     )
     if not rows:
         again = yield query("claimed_before", worker_id=request.worker_id, request_id=request.request_id)
-        return _leases(again, hashes, {})
+        return _leases(again, hashes)
     yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
     move = TASK.move("claim")
     yield from log_tasks(
@@ -70,7 +71,7 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
         request.request_id,
     )
     yield from _start_jobs(picked, {row["id"] for row in rows}, request.request_id)
-    return _leases(rows, hashes, {row["id"]: row["pipeline"] for row in picked})
+    return _leases(rows, hashes)
 
 
 def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
@@ -110,24 +111,25 @@ def _start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op
         yield query("log_jobs", g=entries, actor=JOB.moves[0].actor.value, request_id=request_id)
 
 
-def _leases(rows: Sequence[Row], nonces: Mapping[str, str], pipelines: Mapping[int, str]) -> list[Lease]:
+_AS_STORED = itemgetter(
+    "id", "job_id", "pipeline", "stage", "segment", "generation", "attempt", "max_attempts", "priority",
+    "lease_s", "lease_expires_at",
+)  # fmt: skip
+"""The first fields of a lease; its token and parameters follow."""
+
+
+def _leases(rows: Sequence[Row], nonces: Mapping[str, str]) -> list[Lease]:
     leases = [
-        Lease(
-            task_id=row["id"],
-            job_id=row["job_id"],
-            pipeline=pipelines.get(row["id"]) or row["pipeline"],
-            stage=row["stage"],
-            segment=row["segment"],
-            generation=row["generation"],
-            attempt=row["attempt"],
-            max_attempts=row["max_attempts"],
-            priority=row["priority"],
-            token=Token(row["epoch"], nonces[row["nonce_hash"]]),
-            lease_s=row["lease_s"],
-            expires_at=row["lease_expires_at"],
-            parameters={} if row["parameters"] == "{}" else json.loads(row["parameters"]),
+        Lease._make(
+            (
+                *_AS_STORED(row),
+                Token(row["epoch"], nonces[row["nonce_hash"]]),
+                {} if row["parameters"] == "{}" else json.loads(row["parameters"]),
+            )
         )
         for row in rows
         if row["nonce_hash"] in nonces
     ]
-    return sorted(leases, key=lambda lease: (-lease.priority, lease.task_id))
+    leases.sort(key=attrgetter("task_id"))
+    leases.sort(key=attrgetter("priority"), reverse=True)
+    return leases

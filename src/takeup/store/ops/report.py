@@ -43,9 +43,10 @@ def complete(
     """Finish tasks with their results and artifacts, and their jobs if nothing is left to do in them."""
     results = [result_text(r.result) for r in reports]
     fences = _fences([r.held for r in reports])
-    for r in reports:
+    publishing = [r for r in reports if r.artifacts]
+    for r in publishing:
         check_artifacts(r.artifacts)
-    if any(r.artifacts for r in reports):
+    if publishing:
         yield Together()
     rows = yield query(
         "complete_tasks",
@@ -60,7 +61,7 @@ def complete(
     done = {row["id"] for row in rows}
     artifacts = [
         (r.held.task_id, a.name, a.key, a.sha256, a.size_bytes)
-        for r in reports
+        for r in publishing
         if r.held.task_id in done
         for a in r.artifacts
     ]
@@ -123,11 +124,7 @@ Fence = tuple[int, int, str]
 
 def _fences(held: Sequence[Held]) -> list[Fence]:
     check_batch(held)
-    return [_fence(lease) for lease in held]
-
-
-def _fence(held: Held) -> Fence:
-    return held.task_id, held.token.epoch, nonce_hash(held.token.nonce)
+    return [(task_id, epoch, nonce_hash(nonce)) for task_id, (epoch, nonce) in held]
 
 
 def _context(fences: Sequence[Fence]) -> Op[dict[int, Row]]:
@@ -136,7 +133,7 @@ def _context(fences: Sequence[Fence]) -> Op[dict[int, Row]]:
 
 
 def _accepted(rows: Rows) -> dict[int, Answer]:
-    return {row["id"]: Answer(row["id"], accepted=True, status=row["status"]) for row in rows}
+    return {row["id"]: Answer(row["id"], True, row["status"]) for row in rows}  # noqa: FBT003 - hot
 
 
 def _log(worker_id: str, event: str, fences: Sequence[Fence], rows: Rows, request_id: str | None) -> Op[None]:

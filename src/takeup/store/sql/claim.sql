@@ -28,7 +28,7 @@ SELECT request_id FROM claims WHERE request_id = :request_id;
 -- claim_tasks looks the request up itself
 
 -- name: claim_candidates
-SELECT t.id, t.lane_id, t.priority, t.available_at, t.phase, t.job_id, j.status AS job_status, j.pipeline,
+SELECT t.id, t.lane_id, t.priority, t.available_at, t.phase, t.job_id, j.status AS job_status,
   CASE WHEN t.ready_at > {before :defer_s} THEN 1 ELSE 0 END AS is_fresh
 FROM (
   SELECT * FROM tasks
@@ -45,55 +45,45 @@ UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, l
   progress_percent = 0, progress_note = NULL
 FROM {rows g(task_id bigint, slot bigint, nonce_hash hex)}
 WHERE tasks.id = g.task_id AND status = 'READY'
-RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
-  lease_s, lease_expires_at, parameters, available_at;
+RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
+  lease_s, lease_expires_at, parameters;
 
 -- name: claim_tasks [postgres]
 -- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
 -- folds: log_tasks, add_claim, start_jobs, log_jobs
-WITH lanes_served AS MATERIALIZED (
-  SELECT l.lane_id, CASE WHEN l.preferred THEN 0 ELSE (
-    SELECT CAST(COALESCE(SUM({greatest}(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0)), 0) AS BIGINT)
-    FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
-    WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
-      AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
-  ) END AS deferred_count
-  FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
-  WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
-), held AS MATERIALIZED (
-  SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id
-), free AS MATERIALIZED (
-  SELECT ARRAY(
-    SELECT slot FROM (SELECT generate_series(1, slots) AS slot FROM workers WHERE id = :worker_id) numbered
-    WHERE slot NOT IN (SELECT lease_slot FROM held)
-    LIMIT (SELECT GREATEST(LEAST(:limit_count, w.slots - (SELECT COUNT(*) FROM held)), 0) FROM workers w WHERE w.id = :worker_id)
-  ) AS slots, string_to_array(:hashes, ',') AS hashes
-  FROM (SELECT pg_advisory_xact_lock(hashtextextended(:request_id, 0))) gate
-), candidates AS (
-  SELECT c.id, c.priority, c.available_at FROM lanes_served l CROSS JOIN LATERAL (
-    SELECT r.*, ROW_NUMBER() OVER () AS rank FROM (
-      SELECT t.id, t.priority, t.available_at, t.ready_at FROM tasks t
-      WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
-        AND t.available_at <= {start} AND t.attempt < t.max_attempts
-      ORDER BY t.priority DESC, t.available_at, t.id
-      LIMIT (SELECT cardinality(slots) FROM free) + l.deferred_count {skip_locked}
-    ) r
-  ) c WHERE c.rank > l.deferred_count OR c.ready_at <= {before :defer_s}
+WITH worker AS MATERIALIZED (
+  SELECT w.slots, h.slots_held, GREATEST(LEAST(:limit_count, w.slots - cardinality(h.slots_held)), 0) AS wanted_count
+  FROM (
+    SELECT ARRAY(SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id) AS slots_held,
+      pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate {apart}
+  ) h, workers w
+  WHERE w.id = :worker_id AND w.status = 'active' AND NOT w.disabled
 ), picked AS MATERIALIZED (
-  SELECT id, ROW_NUMBER() OVER (ORDER BY priority DESC, available_at, id) AS place
-  FROM candidates LIMIT (SELECT cardinality(slots) FROM free)
+  SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.priority DESC, c.available_at, c.id) AS place
+  FROM (
+    SELECT lane_id, CASE WHEN preferred THEN '{}' ELSE takeup_left_to_others(lane_id, {start}, :defer_s) END AS left_to_others
+    FROM worker_lanes WHERE worker_id = :worker_id {apart}
+  ) l CROSS JOIN LATERAL (
+    SELECT t.id, t.priority, t.available_at FROM tasks t
+    WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
+      AND t.available_at <= {start} AND t.attempt < t.max_attempts AND t.id <> ALL (l.left_to_others)
+    ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
+  ) c LIMIT COALESCE((SELECT wanted_count FROM worker), 0)
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
   SELECT :request_id, :worker_id, {now} WHERE EXISTS (SELECT 1 FROM picked)
   ON CONFLICT DO NOTHING RETURNING request_id
 ), moved AS (
   UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
-    lease_slot = free.slots[picked.place], nonce_hash = free.hashes[picked.place],
+    lease_slot = CASE WHEN worker.slots_held = '{}' THEN picked.place ELSE (ARRAY(
+      SELECT slot FROM generate_series(1, (SELECT slots FROM worker)) slot
+      WHERE slot NOT IN (SELECT unnest(slots_held) FROM worker)))[picked.place] END,
+    nonce_hash = (SELECT string_to_array(:hashes, ','))[picked.place],
     lease_expires_at = {after lease_s}, claimed_at = {now}, claim_request = :request_id,
     started_at = COALESCE(started_at, {now}), progress_at = {now}, progress_percent = 0, progress_note = NULL
-  FROM picked, free
+  FROM picked, worker
   WHERE tasks.id = picked.id AND {guard} tasks.status = 'READY' {end} AND EXISTS (SELECT 1 FROM ledger)
-  RETURNING tasks.id, job_id, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
+  RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
@@ -101,12 +91,13 @@ WITH lanes_served AS MATERIALIZED (
   SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
+), started AS MATERIALIZED (
+  SELECT takeup_start_job(d.job_id, :worker_id, :request_id, {now})
+  FROM (SELECT DISTINCT job_id, phase FROM moved) d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
 )
-SELECT m.id, m.job_id, j.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.epoch,
-  m.nonce_hash, m.lease_s, m.lease_expires_at, m.parameters,
-  CASE WHEN {phase_rank j.status} < {phase_rank m.phase}
-    THEN takeup_start_job(m.job_id, m.phase, :request_id, {now}) END AS started
-FROM (SELECT * FROM moved ORDER BY {phase_rank phase} DESC) m JOIN jobs j ON j.id = m.job_id;
+SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash, lease_s,
+  lease_expires_at, parameters, (SELECT COUNT(*) FROM started) AS started_count
+FROM moved;
 
 -- name: add_claim
 INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :worker_id, {now});
@@ -114,9 +105,9 @@ INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :wor
 -- name: claimed_before
 -- alone
 -- What a repeated request still holds; empty once its leases have ended.
-SELECT t.id, t.job_id, j.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
+SELECT t.id, t.job_id, t.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
   t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters
-FROM tasks t JOIN jobs j ON j.id = t.job_id
+FROM tasks t
 WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
 
 -- name: forget_claims

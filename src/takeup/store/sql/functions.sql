@@ -2,18 +2,44 @@
 -- plan for it would be started every time; a function is planned once a session and called when it is needed.
 -- Installed together with the guards; both do what start_jobs and close_jobs do elsewhere.
 
+-- name: takeup_left_to_others [postgres]
+-- The first tasks of a lane that prefers others: as many as those have free slots, until they have been ready for defer_s.
+CREATE OR REPLACE FUNCTION takeup_left_to_others(lane BIGINT, moment TIMESTAMPTZ, defer_s DOUBLE PRECISION) RETURNS BIGINT[]
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  long_ago TIMESTAMPTZ := moment - make_interval(secs => defer_s);
+  free_count BIGINT;
+BEGIN
+  SELECT SUM(GREATEST(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0))
+  INTO free_count FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
+  WHERE o.lane_id = lane AND o.preferred AND p.status = 'active' AND NOT p.disabled
+    AND COALESCE(p.last_heartbeat_at, p.registered_at) > long_ago;
+  RETURN ARRAY(
+    SELECT f.id FROM (
+      SELECT t.id, t.ready_at FROM tasks t
+      WHERE t.lane_id = lane AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
+        AND t.available_at <= moment AND t.attempt < t.max_attempts
+      ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE(free_count, 0)
+    ) f WHERE f.ready_at > long_ago
+  );
+END $$;
+
 -- name: takeup_start_job [postgres]
-CREATE OR REPLACE FUNCTION takeup_start_job(job TEXT, phase TEXT, request TEXT, moment TIMESTAMPTZ) RETURNS VOID
+CREATE OR REPLACE FUNCTION takeup_start_job(job TEXT, worker TEXT, request TEXT, moment TIMESTAMPTZ) RETURNS VOID
 LANGUAGE plpgsql AS $$
 DECLARE
   former jobs%ROWTYPE;
+  furthest TEXT;
 BEGIN
   SELECT * INTO former FROM jobs WHERE id = job FOR NO KEY UPDATE;
-  IF {phase_rank former.status} < {phase_rank phase} THEN
-    UPDATE jobs SET status = phase, started_at = COALESCE(started_at, moment), updated_at = moment, version = version + 1
+  SELECT phase INTO furthest FROM tasks
+  WHERE status = 'RUNNING' AND lease_owner = worker AND claim_request = request AND job_id = job
+  ORDER BY {phase_rank phase} DESC LIMIT 1;
+  IF {phase_rank former.status} < {phase_rank furthest} THEN
+    UPDATE jobs SET status = furthest, started_at = COALESCE(started_at, moment), updated_at = moment, version = version + 1
     WHERE id = job;
     INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, generation, request_id)
-    VALUES (moment, 'job', 'enter_' || phase, 'store', former.status, phase, job, former.generation, request);
+    VALUES (moment, 'job', 'enter_' || furthest, 'store', former.status, furthest, job, former.generation, request);
   END IF;
 END $$;
 

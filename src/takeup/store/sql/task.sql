@@ -194,9 +194,9 @@ WHERE t.status IN ({task.live}) AND t.status IN ('NEW', 'READY', 'ERROR') AND t.
 ORDER BY t.id + 0 LIMIT :limit_count {skip_locked};
 
 -- name: add_tasks
-INSERT INTO tasks (job_id, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
+INSERT INTO tasks (job_id, pipeline, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
   available_at, ready_at, max_attempts, lease_s, stall_s, parameters, splits, created_at)
-SELECT j.id, s.stage, g.segment, j.generation, g.status, s.phase, s.lane_id, j.priority, 'READY', j.control,
+SELECT j.id, j.pipeline, s.stage, g.segment, j.generation, g.status, s.phase, s.lane_id, j.priority, 'READY', j.control,
   COALESCE(g.available_at, j.created_at), CASE WHEN g.status = 'READY' THEN {now} END,
   s.max_attempts, s.lease_s, s.stall_s, g.parameters,
   EXISTS (SELECT 1 FROM job_stages o WHERE o.job_id = g.job_id AND o.splitter = g.stage), {now}

@@ -65,8 +65,7 @@ def plain(value: Any, ledger: Ledger) -> Any:
     if isinstance(value, Message):
         return (value.topic, value.subject, value.status, value.attempt, value.available_at)
     if isinstance(value, Lease):
-        rest = {f.name: getattr(value, f.name) for f in fields(value) if f.name != "task_id"}
-        return (ledger.key(value.task_id), sorted(rest.items()))
+        return (ledger.key(value.task_id), *value[1:])
     if isinstance(value, Task | Event):
         raise TypeError("compare rows by their tables")
     if is_dataclass(value):

@@ -28,7 +28,6 @@ class TaskRow:
     """A task with what only the store knows of it."""
 
     task: Task
-    pipeline: str
     plan: StagePlan
     splits: bool
     nonce_hash: str | None = None
@@ -109,9 +108,7 @@ class State:
             assert plan.status in TASK.initial
             self._task_count += 1
             task = new_task(self._task_count, row, stages[plan.stage], plan, self.now())
-            self.tasks[task.id] = TaskRow(
-                task, row.job.pipeline, stages[plan.stage], splits=plan.stage in splitters
-            )
+            self.tasks[task.id] = TaskRow(task, stages[plan.stage], splits=plan.stage in splitters)
             row.task_ids.append(task.id)
             self.log_task(self.tasks[task.id], "create", actor, None, request_id=request_id)
         return self._task_count - first
@@ -313,6 +310,7 @@ def new_task(task_id: int, row: JobRow, stage: StagePlan, plan: TaskPlan, now: d
     return Task(
         id=task_id,
         job_id=job.id,
+        pipeline=job.pipeline,
         stage=stage.stage,
         segment=plan.segment,
         generation=job.generation,

@@ -186,7 +186,7 @@ def lease_of(row: TaskRow, nonce: str) -> Lease:
     return Lease(
         task_id=task.id,
         job_id=task.job_id,
-        pipeline=row.pipeline,
+        pipeline=task.pipeline,
         stage=task.stage,
         segment=task.segment,
         generation=task.generation,
