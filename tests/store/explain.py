@@ -26,10 +26,10 @@ async def plans_of(connection: asyncpg.Connection, make: Callable[[], Op[Any]]) 
         step = next(op)
         while True:
             rows: list[Any] = []
-            statement = CATALOG[step.name] if isinstance(step, Query) else None
-            if statement and statement.sql and statement.name not in folded:
+            statement = CATALOG[step.name].fitting(step.params) if isinstance(step, Query) else None
+            if statement and statement.sql and step.name not in folded:
                 values = statement.bind(step.params)
-                found[statement.name] = await explain(connection, statement.name, statement.sql, values)
+                found[step.name] = await explain(connection, statement.name, statement.sql, values)
                 rows = await connection.fetch(statement.sql, *values)
                 folded |= statement.folds
             step = op.send(rows)

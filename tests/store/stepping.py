@@ -99,7 +99,7 @@ class Stepper:
 
     async def _fetch(self, step: Step) -> list[Any]:
         assert isinstance(step, Query)
-        statement = CATALOG[step.name]
+        statement = CATALOG[step.name].fitting(step.params)
         if not (self._alone and statement.is_alone):
             await self._open()
         values = statement.bind({**step.params, "now_at": self._clock.now()})

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from takeup.core.ids import Token
@@ -125,12 +126,14 @@ class Progress:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+NO_RESULT: Mapping[str, Any] = MappingProxyType({})
+
+
+class Completion(NamedTuple):
     """A finished task with its result and outputs."""
 
     held: Held
-    result: Mapping[str, Any] = field(default_factory=dict)
+    result: Mapping[str, Any] = NO_RESULT
     artifacts: tuple[Artifact, ...] = ()
 
 

@@ -7,8 +7,9 @@ table made of a parameter, which is how every statement takes a batch.
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Literal
 
 from takeup.core.errors import InvalidInput
@@ -17,7 +18,8 @@ from takeup.core.machine import JOB, MACHINES, PHASES
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
 PLACEHOLDER = re.compile(r"\{([a-z_.]+)(?: ([^{}]*))?\}")
-PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+n?)?)(?![a-z0-9_])")
+PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+[no]?)?)(?![a-z0-9_])")
+BATCH = re.compile(r"\{rows (\w+)\(")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -49,14 +51,31 @@ class Statement:
     """Queries that this statement does the work of, so that it can be a transaction by itself."""
     is_alone: bool = False
     """Whether it needs no transaction around it."""
+    batches: tuple[str, ...] = ()
+    one: "Statement | None" = None
+    """The same for batches of one row each, or a limit of one, if that is another text."""
+
+    def fitting(self, params: Mapping[str, Any]) -> "Statement":
+        """The text that suits these batches, or this limit."""
+        if self.one is None or params.get("limit_count", 1) != 1:
+            return self
+        for batch in self.batches:
+            if len(params[batch]) != 1:
+                return self
+        return self.one
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one database spells things; `injected_clock` makes time a parameter instead of its own clock."""
+    """How one database spells things; `injected_clock` makes time a parameter instead of its own clock.
+
+    `one_row` makes batches of one row plain parameters, and takes the first text of `{one first|second}`:
+    PostgreSQL spends more time on starting a plan than on finding a row, and most tasks come one by one.
+    """
 
     name: DialectName
     injected_clock: bool = True
+    one_row: bool = False
 
     def expand(self, sql: str) -> str:
         """The statement with every `{word}` spelled for this database."""
@@ -67,7 +86,12 @@ class Dialect:
     ) -> Statement:
         """The statement with its parameters in this database's style."""
         text, bind = _COMPILERS[self.name](self.expand(sql))
-        return Statement(name, text, bind, folds, is_alone or bool(folds))
+        statement = Statement(name, text, bind, folds, is_alone or bool(folds))
+        batches = tuple(dict.fromkeys(BATCH.findall(sql)))
+        if self.name != "postgres" or self.one_row or not (batches or "{one " in sql):
+            return statement
+        one = replace(self, one_row=True).compile(f"{name} of one", sql, folds=folds, is_alone=is_alone)
+        return replace(statement, batches=batches, one=one)
 
     def _placeholder(self, match: re.Match[str]) -> str:
         word, argument = match[1], match[2]
@@ -79,13 +103,15 @@ class Dialect:
             return self._rows(argument)
         if word == "among":
             return self._among(argument)
+        if word == "one":
+            return argument.split("|")[0 if self.one_row else 1]
         text = _SHARED.get(word) or _WORDS[self.name][word]
         return text.replace("*", argument) if argument else text
 
     def _now(self, word: str) -> str:
         if self.injected_clock:
             return "CAST(:now_at AS TIMESTAMPTZ)" if self.name == "postgres" else ":now_at"
-        return "clock_timestamp()" if word == "now" else "(SELECT clock_timestamp())"
+        return "clock_timestamp()" if word == "now" else "statement_timestamp()"
 
     def _shifted(self, sign: str, seconds: str) -> str:
         now = self._now("now")
@@ -108,6 +134,12 @@ class Dialect:
     def _rows(self, argument: str) -> str:
         alias, _, columns = argument.rstrip(")").partition("(")
         pairs = [column.split() for column in columns.split(",")]
+        if self.one_row:
+            values = ", ".join(
+                f"CAST(:{alias}__{i}o AS {_PG_TYPES[kind]}) AS {column}"
+                for i, (column, kind) in enumerate(pairs)
+            )
+            return f"(SELECT {values}) AS {alias}"
         if self.name == "postgres":
             arrays = ", ".join(_PG_ARRAYS[kind].format(f":{alias}__{i}") for i, (_, kind) in enumerate(pairs))
             names = ", ".join(column for column, _ in pairs)
@@ -149,6 +181,14 @@ _PG_ARRAYS = {
     "hex": "string_to_array({}n, ',', 'N')",
     "text": "{}::text[]",
     "time": "{}::timestamptz[]",
+}
+_PG_TYPES = {
+    "bigint": "BIGINT",
+    "bool": "BOOLEAN",
+    "double": "FLOAT8",
+    "hex": "TEXT",
+    "text": "TEXT",
+    "time": "TIMESTAMPTZ",
 }
 _DUCKDB_TYPES = {
     "bigint": "BIGINT",
@@ -209,17 +249,17 @@ _WORDS: dict[DialectName, dict[str, str]] = {
 Bind = Callable[[Mapping[str, Any]], Any]
 
 
-def _source(parameter: str) -> tuple[str, int | None, bool]:
-    """`ids__0` names column 0 of the batch `ids`, `ids__0n` the same joined to one text."""
+def _getter(parameter: str) -> Callable[[Mapping[str, Any]], Any]:
+    """`ids__0` is column 0 of the batch `ids`; `ids__0n` is that as one text, `ids__0o` its one value."""
     name, _, column = parameter.partition("__")
-    return name, int(column.rstrip("n")) if column else None, column.endswith("n")
-
-
-def _value(params: Mapping[str, Any], name: str, column: int | None, is_joined: bool) -> Any:  # noqa: FBT001
-    if column is None:
-        return params[name]
-    values = [row[column] for row in params[name]]
-    return _joined(values) if is_joined else values
+    if not column:
+        return itemgetter(name)
+    number = int(column.rstrip("no"))
+    if column.endswith("o"):
+        return lambda params: params[name][0][number]
+    if column.endswith("n"):
+        return lambda params: _joined([row[number] for row in params[name]])
+    return lambda params: [row[number] for row in params[name]]
 
 
 def _joined(values: list[Any]) -> str:
@@ -231,14 +271,14 @@ def _joined(values: list[Any]) -> str:
 def _compile_postgres(sql: str) -> tuple[str, Bind]:
     order = list(dict.fromkeys(PARAMETER.findall(sql)))
     text = PARAMETER.sub(lambda match: f"${order.index(match[1]) + 1}", sql)
-    sources = [_source(parameter) for parameter in order]
-    return text, lambda params: [_value(params, *source) for source in sources]
+    getters = [_getter(parameter) for parameter in order]
+    return text, lambda params: [get(params) for get in getters]
 
 
 def _compile_duckdb(sql: str) -> tuple[str, Bind]:
-    sources = {parameter: _source(parameter) for parameter in PARAMETER.findall(sql)}
+    getters = {parameter: _getter(parameter) for parameter in PARAMETER.findall(sql)}
     text = PARAMETER.sub(r"$\1", sql)
-    return text, lambda params: {name: _storable(_value(params, *source)) for name, source in sources.items()}
+    return text, lambda params: {name: _storable(get(params)) for name, get in getters.items()}
 
 
 def _compile_sqlite(sql: str) -> tuple[str, Bind]:

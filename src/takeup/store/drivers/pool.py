@@ -58,16 +58,16 @@ class Pool:
             self._free.release()
             raise
 
-    async def give_back(self, link: Link) -> None:
+    def give_back(self, link: Link) -> None:
         """Keep the connection for the next operation, unless it broke or the pool is closed."""
         self._free.release()
-        if self._is_closed and not link.connection.is_closed():
-            await link.connection.close()
-        else:
+        if not self._is_closed:
             self._idle.append(link)
+        elif not link.connection.is_closed():
+            link.connection.terminate()
 
     async def close(self) -> None:
-        """Close what is idle now; what is still lent is closed when it comes back."""
+        """Close what is idle now; what is still lent is ended when it comes back."""
         self._is_closed = True
         while self._idle:
             await self._idle.pop().connection.close()

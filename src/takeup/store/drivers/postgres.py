@@ -111,7 +111,7 @@ class PostgresDriver:
 
         pool = Pool(connect, POOL_SIZE, CONNECT_TIMEOUT_S)
         try:
-            await pool.give_back(await pool.lend())
+            pool.give_back(await pool.lend())
             return cls(pool, clock, pooled=pooled)
         except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             raise StoreConfig(f"PostgreSQL refused the user or password of {_name(url)}") from error
@@ -160,7 +160,7 @@ class PostgresDriver:
                     link.connection.terminate()
                 raise
             finally:
-                await self._pool.give_back(link)
+                self._pool.give_back(link)
         except LOST_RACES:
             raise
         except TimeoutError as error:
@@ -221,7 +221,7 @@ class _Transaction:
         if isinstance(step, Script | Together):
             await self._open(link.connection)
             return list(await link.connection.fetch(step.sql)) if isinstance(step, Script) else []
-        statement = self._statements[step.name]
+        statement = self._statements[step.name].fitting(step.params)
         params = step.params
         if self._clock is not None:
             params = {**params, "now_at": self._clock.now()}

@@ -77,8 +77,7 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
 def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
     """Free slots and candidates, where the claim is not one statement."""
     lanes = yield query("claim_lanes", worker_id=request.worker_id, defer_s=request.defer_s)
-    seen = yield query("claim_ledger", request_id=request.request_id)
-    if not lanes or seen:
+    if not lanes or (yield query("claim_ledger", request_id=request.request_id)):
         return [], []
     used = yield query("claim_slots", worker_id=request.worker_id)
     free = sorted(set(range(1, lanes[0]["slots"] + 1)) - {row["lease_slot"] for row in used})

@@ -52,14 +52,16 @@ RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_a
 -- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
 -- folds: log_tasks, add_claim, start_jobs, log_jobs
 WITH worker AS MATERIALIZED (
-  SELECT w.slots, h.slots_held, GREATEST(LEAST(:limit_count, w.slots - cardinality(h.slots_held)), 0) AS wanted_count
+  SELECT CASE WHEN w.slots_held <> '{}' THEN takeup_free_slots(w.slots, w.slots_held) END AS slots_free,
+    GREATEST(LEAST(:limit_count, w.slots - cardinality(w.slots_held)), 0) AS wanted_count,
+    string_to_array(:hashes, ',') AS hashes, {now} AS moment
   FROM (
-    SELECT ARRAY(SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id) AS slots_held,
-      pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate {apart}
-  ) h, workers w
-  WHERE w.id = :worker_id AND w.status = 'active' AND NOT w.disabled
+    SELECT slots, ARRAY(SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id) AS slots_held,
+      pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate
+    FROM workers WHERE id = :worker_id AND status = 'active' AND NOT disabled {apart}
+  ) w
 ), picked AS MATERIALIZED (
-  SELECT c.id, ROW_NUMBER() OVER (ORDER BY c.priority DESC, c.available_at, c.id) AS place
+  SELECT c.id, {one 1|ROW_NUMBER() OVER (ORDER BY c.priority DESC, c.available_at, c.id)} AS place
   FROM (
     SELECT lane_id, CASE WHEN preferred THEN '{}' ELSE takeup_left_to_others(lane_id, {start}, :defer_s) END AS left_to_others
     FROM worker_lanes WHERE worker_id = :worker_id {apart}
@@ -68,21 +70,21 @@ WITH worker AS MATERIALIZED (
     WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
       AND t.available_at <= {start} AND t.attempt < t.max_attempts AND t.id <> ALL (l.left_to_others)
     ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
-  ) c LIMIT COALESCE((SELECT wanted_count FROM worker), 0)
+  ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|}
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
-  SELECT :request_id, :worker_id, {now} WHERE EXISTS (SELECT 1 FROM picked)
+  SELECT :request_id, :worker_id, {now} FROM picked WHERE place = 1
   ON CONFLICT DO NOTHING RETURNING request_id
 ), moved AS (
   UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
-    lease_slot = CASE WHEN worker.slots_held = '{}' THEN picked.place ELSE (ARRAY(
-      SELECT slot FROM generate_series(1, (SELECT slots FROM worker)) slot
-      WHERE slot NOT IN (SELECT unnest(slots_held) FROM worker)))[picked.place] END,
-    nonce_hash = (SELECT string_to_array(:hashes, ','))[picked.place],
-    lease_expires_at = {after lease_s}, claimed_at = {now}, claim_request = :request_id,
-    started_at = COALESCE(started_at, {now}), progress_at = {now}, progress_percent = 0, progress_note = NULL
+    lease_slot = COALESCE(worker.slots_free[picked.place], picked.place),
+    nonce_hash = worker.hashes[picked.place],
+    lease_expires_at = worker.moment + make_interval(secs => lease_s), claimed_at = worker.moment,
+    claim_request = :request_id, started_at = COALESCE(started_at, worker.moment), progress_at = worker.moment,
+    progress_percent = 0, progress_note = NULL
   FROM picked, worker
-  WHERE tasks.id = picked.id AND {guard} tasks.status = 'READY' {end} AND EXISTS (SELECT 1 FROM ledger)
+  WHERE tasks.id = picked.id AND picked.place <= worker.wanted_count AND {guard} tasks.status = 'READY' {end}
+    AND EXISTS (SELECT 1 FROM ledger)
   RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
 ), logged AS (
@@ -91,12 +93,12 @@ WITH worker AS MATERIALIZED (
   SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
-), started AS MATERIALIZED (
-  SELECT takeup_start_job(d.job_id, :worker_id, :request_id, {now})
-  FROM (SELECT DISTINCT job_id, phase FROM moved) d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
 )
 SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash, lease_s,
-  lease_expires_at, parameters, (SELECT COUNT(*) FROM started) AS started_count
+  lease_expires_at, parameters, (
+    SELECT {one |COUNT}(takeup_start_job(d.job_id, :worker_id, :request_id, {now}))
+    FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
+  ) AS started
 FROM moved;
 
 -- name: add_claim

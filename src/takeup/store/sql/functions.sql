@@ -1,6 +1,14 @@
--- What the hot statements of PostgreSQL do only now and then: a job enters a phase, a job ends. Inside the statement a
+-- What the hot statements of PostgreSQL do only now and then: a worker holds leases already, a lane prefers others, a job
+-- enters a phase, a job ends. Inside the statement a
 -- plan for it would be started every time; a function is planned once a session and called when it is needed.
 -- Installed together with the guards; both do what start_jobs and close_jobs do elsewhere.
+
+-- name: takeup_free_slots [postgres]
+CREATE OR REPLACE FUNCTION takeup_free_slots(slot_count INTEGER, held INTEGER[]) RETURNS INTEGER[]
+LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  RETURN ARRAY(SELECT slot FROM generate_series(1, slot_count) slot WHERE slot <> ALL (held) ORDER BY slot);
+END $$;
 
 -- name: takeup_left_to_others [postgres]
 -- The first tasks of a lane that prefers others: as many as those have free slots, until they have been ready for defer_s.

@@ -62,13 +62,14 @@ WITH moved AS (
   SELECT {now}, 'task', 'complete', 'holder', 'RUNNING', 'DONE', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, :request_id
   FROM moved
-), closed AS MATERIALIZED (
-  SELECT takeup_close_job(d.job_id, :request_id, {now}) FROM (SELECT DISTINCT job_id FROM moved) d
-  WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
-    AND o.id <> ALL (ARRAY(SELECT id FROM moved)) {apart})
 )
-SELECT id, job_id, status, (SELECT COUNT(*) FROM closed) AS closed_count FROM moved;
-
+SELECT id, job_id, status, (
+    SELECT {one |COUNT}(takeup_close_job(d.job_id, :request_id, {now}))
+    FROM {one moved|(SELECT DISTINCT job_id FROM moved)} d
+    WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
+      AND o.id <> {one d.id|ALL (ARRAY(SELECT id FROM moved))} {apart})
+  ) AS closed
+FROM moved;
 
 -- name: failure_context
 SELECT t.id, t.job_id, t.attempt, t.max_attempts, t.refunds, s.retry
