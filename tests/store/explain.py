@@ -18,7 +18,6 @@ Plan = dict[str, Any]
 async def plans_of(connection: asyncpg.Connection, make: Callable[[], Op[Any]]) -> dict[str, Plan]:
     """Run the operation, explain each of its statements on the way, and undo it all."""
     found: dict[str, Plan] = {}
-    folded: frozenset[str] = frozenset()
     transaction = connection.transaction()
     await transaction.start()
     try:
@@ -27,11 +26,10 @@ async def plans_of(connection: asyncpg.Connection, make: Callable[[], Op[Any]]) 
         while True:
             rows: list[Any] = []
             statement = CATALOG[step.name].fitting(step.params) if isinstance(step, Query) else None
-            if statement and statement.sql and step.name not in folded:
+            if statement and statement.sql:
                 values = statement.bind(step.params)
                 found[step.name] = await explain(connection, statement.name, statement.sql, values)
                 rows = await connection.fetch(statement.sql, *values)
-                folded |= statement.folds
             step = op.send(rows)
     except StopIteration:
         return found

@@ -36,7 +36,6 @@ class Stepper:
         self._is_open = False
         self._op: Op[Any] | None = None
         self._step: Step | None = None
-        self._folded: frozenset[str] = frozenset()
         self._result: Any = None
 
     async def run_to(self, count: int) -> bool:
@@ -45,7 +44,7 @@ class Stepper:
             if self._op is None:
                 await self._begin()
             for _ in range(count):
-                await self._skip_folded()
+                await self._skip_needless()
                 if self._step is None:
                     return False
                 await self._send(await self._fetch(self._step))
@@ -60,7 +59,7 @@ class Stepper:
                 if self._op is None:
                     await self._begin()
                 while self._step is not None:
-                    await self._skip_folded()
+                    await self._skip_needless()
                     if self._step is not None:
                         await self._send(await self._fetch(self._step))
                 if self._is_open:
@@ -77,19 +76,17 @@ class Stepper:
                 return self._result
 
     async def _begin(self) -> None:
-        self._op, self._folded, self._result = self._make(), frozenset(), None
+        self._op, self._result = self._make(), None
         try:
             self._step = next(self._op)
         except StopIteration as stop:
             self._step, self._result = None, stop.value
 
-    async def _skip_folded(self) -> None:
+    async def _skip_needless(self) -> None:
         while self._step is not None and not isinstance(self._step, Query):
             await self._open()
             await self._send([])
-        while isinstance(self._step, Query) and (
-            self._step.name in self._folded or not CATALOG[self._step.name].sql
-        ):
+        while isinstance(self._step, Query) and not CATALOG[self._step.name].sql:
             await self._send([])
 
     async def _open(self) -> None:
@@ -103,8 +100,7 @@ class Stepper:
         if not (self._alone and statement.is_alone):
             await self._open()
         values = statement.bind({**step.params, "now_at": self._clock.now()})
-        rows = await self.connection.fetch(statement.sql, *values)
-        self._folded |= statement.folds
+        rows: list[Any] = await self.connection.fetch(statement.sql, *values)
         return rows
 
     async def _send(self, rows: list[Any]) -> None:

@@ -21,7 +21,7 @@ FILE = """-- a file says what it is
 -- why it is so
 SELECT 1;
 -- name: two [postgres, sqlite]
--- folds: a, b
+-- whole
 SELECT 2
   FROM x;
 
@@ -34,15 +34,10 @@ SELECT 3;
 
 def test_blocks_are_found_by_their_headers():
     one, two, common, three = parse(FILE)
-    assert (one.name, one.sql, one.dialects, one.folds, one.is_alone) == (
-        "one",
-        "SELECT 1",
-        set(),
-        set(),
-        False,
-    )
+    assert (one.name, one.sql, one.dialects) == ("one", "SELECT 1", set())
+    assert (one.is_alone, one.is_whole) == (False, False)
     assert (two.name, two.sql) == ("two", "SELECT 2\n  FROM x")
-    assert (two.dialects, two.folds) == ({"postgres", "sqlite"}, {"a", "b"})
+    assert (two.dialects, two.is_whole) == ({"postgres", "sqlite"}, True)
     assert (common.name, common.dialects, common.is_alone) == ("two", set(), True)
     assert (three.name, three.sql) == ("three", "")
 
@@ -70,10 +65,9 @@ def test_nothing_is_left_to_expand(dialect: Dialect):
         assert not re.search(r"\{[a-z_]+[ }]", statement.sql), name
 
 
-def test_what_a_statement_folds_is_there():
-    names = {block.name for block in load_blocks()}
+def test_a_statement_that_is_a_whole_operation_says_so_in_its_rows():
     for block in load_blocks():
-        assert block.folds <= names, block.name
+        assert block.is_whole == bool(re.search(r"\bAS whole\b", block.sql) and block.dialects), block.name
 
 
 def test_parameters_are_bound_in_each_style():

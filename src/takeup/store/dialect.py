@@ -47,10 +47,10 @@ class Statement:
     name: str
     sql: str
     bind: Callable[[Mapping[str, Any]], Any]
-    folds: frozenset[str] = frozenset()
-    """Queries that this statement does the work of, so that it can be a transaction by itself."""
     is_alone: bool = False
     """Whether it needs no transaction around it."""
+    is_whole: bool = False
+    """Whether it is a transaction by itself, because it does all that the operation would do after it."""
     batches: tuple[str, ...] = ()
     one: "Statement | None" = None
     """The same for batches of one row each, or a limit of one, if that is another text."""
@@ -81,16 +81,14 @@ class Dialect:
         """The statement with every `{word}` spelled for this database."""
         return PLACEHOLDER.sub(self._placeholder, sql)
 
-    def compile(
-        self, name: str, sql: str, *, folds: frozenset[str] = frozenset(), is_alone: bool = False
-    ) -> Statement:
+    def compile(self, name: str, sql: str, *, is_alone: bool = False, is_whole: bool = False) -> Statement:
         """The statement with its parameters in this database's style."""
         text, bind = _COMPILERS[self.name](self.expand(sql))
-        statement = Statement(name, text, bind, folds, is_alone or bool(folds))
+        statement = Statement(name, text, bind, is_alone or is_whole, is_whole)
         batches = tuple(dict.fromkeys(BATCH.findall(sql)))
         if self.name != "postgres" or self.one_row or not (batches or "{one " in sql):
             return statement
-        one = replace(self, one_row=True).compile(f"{name} of one", sql, folds=folds, is_alone=is_alone)
+        one = replace(self, one_row=True).compile(f"{name} of one", sql, is_alone=is_alone, is_whole=is_whole)
         return replace(statement, batches=batches, one=one)
 
     def _placeholder(self, match: re.Match[str]) -> str:

@@ -33,6 +33,11 @@ Step = Query | Script | Together
 Op = Generator[Step, Rows, T]
 
 
+def is_whole(rows: Rows) -> bool:
+    """Whether one statement did all that the operation would do next, as some of PostgreSQL's do."""
+    return bool(rows) and "whole" in rows[0]
+
+
 def query(name: str, /, **params: Any) -> Query:
     """A query by name, with its parameters as keywords."""
     return Query(name, params)

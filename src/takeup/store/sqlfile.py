@@ -1,8 +1,8 @@
 """Loads the named blocks of `store/sql/*.sql` and compiles them for one database.
 
 A block starts with `-- name: NAME`, or `-- name: NAME [postgres, sqlite]` for a variant, and may say on its
-next line `-- folds: A, B` (the variant does in one statement what those later queries do elsewhere) or
-`-- alone` (it needs no transaction around it).
+next line `-- alone` (it needs no transaction around it) or `-- whole` (it is the whole operation, which takes
+several queries elsewhere; its rows have a column `whole`).
 """
 
 import re
@@ -14,7 +14,6 @@ from importlib import resources
 from takeup.store.dialect import Dialect, Statement
 
 HEADER = re.compile(r"-- name: (\w+)(?: \[([\w, ]+)\])?\s*\Z")
-FOLDS = re.compile(r"-- folds: ([\w, ]+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +23,8 @@ class Block:
     name: str
     dialects: frozenset[str]
     sql: str
-    folds: frozenset[str]
     is_alone: bool = False
+    is_whole: bool = False
 
 
 def parse(text: str) -> Iterator[Block]:
@@ -43,18 +42,9 @@ def parse(text: str) -> Iterator[Block]:
 
 
 def _block(header: re.Match[str], lines: list[str]) -> Block:
-    folds: frozenset[str] = frozenset()
-    is_alone = False
-    body = []
-    for line in lines:
-        is_alone = is_alone or line == "-- alone"
-        fold = FOLDS.match(line)
-        if fold:
-            folds = frozenset(name.strip() for name in fold[1].split(","))
-        elif not line.startswith("--"):
-            body.append(line)
+    body = "\n".join(line for line in lines if not line.startswith("--")).strip().rstrip(";")
     dialects = frozenset(name.strip() for name in (header[2] or "").split(",") if name.strip())
-    return Block(header[1], dialects, "\n".join(body).strip().rstrip(";"), folds, is_alone)
+    return Block(header[1], dialects, body, "-- alone" in lines, "-- whole" in lines)
 
 
 def select(blocks: list[Block], dialect: Dialect) -> list[Block]:
@@ -79,6 +69,6 @@ def catalog(dialect: Dialect) -> dict[str, Statement]:
     """Every query by name, compiled for this database."""
     blocks = select(list(load_blocks()), dialect)
     return {
-        block.name: dialect.compile(block.name, block.sql, folds=block.folds, is_alone=block.is_alone)
+        block.name: dialect.compile(block.name, block.sql, is_alone=block.is_alone, is_whole=block.is_whole)
         for block in blocks
     }

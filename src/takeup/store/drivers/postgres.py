@@ -182,12 +182,12 @@ class PostgresDriver:
 
 
 class _Transaction:
-    """Runs one operation on one connection; a statement that folds the rest commits by itself."""
+    """Runs one operation on one connection; a statement that is the whole operation commits by itself."""
 
     def __init__(
         self,
         statements: dict[str, Statement],
-        done: frozenset[str],
+        needless: frozenset[str],
         clock: Clock | None,
         begin: str,
         *,
@@ -200,14 +200,14 @@ class _Transaction:
         self._begin = begin
         self._is_read = is_read
         self._is_open = False
-        self._done = done
+        self._needless = needless
 
     async def run(self, link: Link, op: Op[T]) -> T:
         try:
             step = next(op)
             while True:
-                is_done = type(step) is Query and step.name in self._done
-                step = op.send([] if is_done else await self._execute(link, step))
+                is_needless = type(step) is Query and step.name in self._needless
+                step = op.send([] if is_needless else await self._execute(link, step))
         except StopIteration as stop:
             await self._commit(link.connection)
             result: T = stop.value
@@ -227,10 +227,9 @@ class _Transaction:
             params = {**params, "now_at": self._clock.now()}
         if not ((statement.is_alone or self._is_read) and self.may_run_alone):
             await self._open(link.connection)
-        self.is_committing = bool(statement.folds) and not self._is_open
+        self.is_committing = statement.is_whole and not self._is_open
         rows: Rows = await link.fetch(statement, statement.bind(params))
         self.is_committing = False
-        self._done |= statement.folds
         return rows
 
     async def _open(self, connection: Any) -> None:

@@ -13,7 +13,7 @@ from takeup.core.errors import InvalidInput
 from takeup.core.ids import Token, lease_nonces, nonce_hash
 from takeup.core.machine import JOB, PHASES, TASK
 from takeup.core.model import Lease
-from takeup.store.op import Op, Row, query
+from takeup.store.op import Op, Row, is_whole, query
 from takeup.store.ops.moves import log_tasks
 
 CLAIM_MAX = 1000
@@ -63,14 +63,15 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
     if not rows:
         again = yield query("claimed_before", worker_id=request.worker_id, request_id=request.request_id)
         return _leases(again, hashes)
-    yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
-    move = TASK.move("claim")
-    yield from log_tasks(
-        move.actor,
-        [(row["id"], move.name, "READY", request.worker_id, row["nonce_hash"], None) for row in rows],
-        request.request_id,
-    )
-    yield from _start_jobs(picked, {row["id"] for row in rows}, request.request_id)
+    if not is_whole(rows):
+        yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
+        move = TASK.move("claim")
+        yield from log_tasks(
+            move.actor,
+            [(row["id"], move.name, "READY", request.worker_id, row["nonce_hash"], None) for row in rows],
+            request.request_id,
+        )
+        yield from _start_jobs(picked, {row["id"] for row in rows}, request.request_id)
     return _leases(rows, hashes)
 
 

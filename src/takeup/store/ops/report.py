@@ -9,7 +9,7 @@ from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, Retry
 from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
-from takeup.store.op import Op, Row, Rows, Together, query
+from takeup.store.op import Op, Row, Rows, Together, is_whole, query
 from takeup.store.ops.moves import clip, close_jobs, log_tasks
 
 
@@ -24,10 +24,11 @@ def renew(worker_id: str, reports: Sequence[Progress], *, request_id: str | None
             (*fence, check_percent(r.percent), clip(r.note)) for fence, r in zip(fences, reports, strict=True)
         ],
     )
-    yield from _log(worker_id, "renew", fences, rows, request_id)
-    orders = yield query("worker_orders", worker_id=worker_id)
-    statuses = {row["worker_status"] for row in [*rows, *orders] if "worker_status" in row}
-    order: Order = "drain" if "draining" in statuses else "continue"
+    orders = rows
+    if not is_whole(rows):
+        yield from _log(worker_id, "renew", fences, rows, request_id)
+        orders = yield query("worker_orders", worker_id=worker_id)
+    order: Order = "drain" if orders and orders[0]["worker_status"] == "draining" else "continue"
     renewed = {
         row["id"]: Answer(
             row["id"], accepted=True, status=row["status"], order=order, expires_at=row["lease_expires_at"]
@@ -57,7 +58,8 @@ def complete(
             for fence, text, r in zip(fences, results, reports, strict=True)
         ],
     )
-    yield from _log(worker_id, "complete", fences, rows, request_id)
+    if not is_whole(rows):
+        yield from _log(worker_id, "complete", fences, rows, request_id)
     done = {row["id"] for row in rows}
     artifacts = [
         (r.held.task_id, a.name, a.key, a.sha256, a.size_bytes)
@@ -67,7 +69,8 @@ def complete(
     ]
     if artifacts:
         yield query("add_artifacts", g=artifacts)
-    yield from close_jobs([row["job_id"] for row in rows], request_id=request_id)
+    if not is_whole(rows):
+        yield from close_jobs([row["job_id"] for row in rows], request_id=request_id)
     return (yield from _answers(worker_id, fences, _accepted(rows), ("complete",)))
 
 

@@ -1,7 +1,7 @@
 -- Finished jobs leave the hot tables together with everything that belongs to them.
 
 -- name: archive_jobs [postgres]
--- folds: copy_jobs, copy_stages, copy_needs, copy_tasks, copy_audit, copy_artifacts, drop_artifacts, drop_audit, drop_tasks, drop_needs, drop_stages, drop_jobs
+-- whole
 WITH picked AS MATERIALIZED (
   SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < (SELECT {before :older_than_s})
   ORDER BY finished_at, id LIMIT :limit_count FOR UPDATE SKIP LOCKED
@@ -17,7 +17,7 @@ kept_needs AS (INSERT INTO task_deps_archive SELECT * FROM gone_needs),
 kept_audit AS (INSERT INTO audit_archive SELECT * FROM gone_audit),
 kept_artifacts AS (INSERT INTO artifacts_archive SELECT * FROM gone_artifacts),
 kept_jobs AS (INSERT INTO jobs_archive SELECT * FROM gone_jobs)
-SELECT id FROM gone_jobs;
+SELECT id, TRUE AS whole FROM gone_jobs;
 
 -- name: archive_jobs
 SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < (SELECT {before :older_than_s})

@@ -50,7 +50,7 @@ RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_a
 
 -- name: claim_tasks [postgres]
 -- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
--- folds: log_tasks, add_claim, start_jobs, log_jobs
+-- whole
 WITH worker AS MATERIALIZED (
   SELECT CASE WHEN w.slots_held <> '{}' THEN takeup_free_slots(w.slots, w.slots_held) END AS slots_free,
     GREATEST(LEAST(:limit_count, w.slots - cardinality(w.slots_held)), 0) AS wanted_count,
@@ -98,7 +98,7 @@ SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, 
   lease_expires_at, parameters, (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, :worker_id, :request_id, {now}))
     FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
-  ) AS started
+  ) AS whole
 FROM moved;
 
 -- name: add_claim

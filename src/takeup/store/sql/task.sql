@@ -12,7 +12,7 @@ WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch 
 RETURNING tasks.id, tasks.status, tasks.epoch, tasks.lease_expires_at;
 
 -- name: renew_tasks [postgres]
--- folds: log_tasks, worker_orders
+-- whole
 WITH moved AS (
   UPDATE tasks SET lease_expires_at = {greatest}(tasks.lease_expires_at, {after tasks.lease_s}),
     progress_percent = COALESCE(g.percent, tasks.progress_percent),
@@ -31,7 +31,9 @@ WITH moved AS (
     epoch, nonce_hash, attempt, lease_expires_at, :request_id
   FROM moved
 )
-SELECT id, status, epoch, lease_expires_at, (SELECT status FROM workers WHERE id = :worker_id) AS worker_status FROM moved;
+SELECT id, status, epoch, lease_expires_at, (SELECT status FROM workers WHERE id = :worker_id) AS worker_status,
+  TRUE AS whole
+FROM moved;
 
 -- name: worker_orders
 SELECT status AS worker_status FROM workers WHERE id = :worker_id;
@@ -46,7 +48,7 @@ WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch 
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: complete_tasks [postgres]
--- folds: log_tasks, closable_jobs
+-- whole
 WITH moved AS (
   UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_percent = 100,
     finished_at = {greatest}({now}, tasks.started_at), lease_owner = NULL, lease_slot = NULL, nonce_hash = NULL,
@@ -68,7 +70,7 @@ SELECT id, job_id, status, (
     FROM {one moved|(SELECT DISTINCT job_id FROM moved)} d
     WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
       AND o.id <> {one d.id|ALL (ARRAY(SELECT id FROM moved))} {apart})
-  ) AS closed
+  ) AS whole
 FROM moved;
 
 -- name: failure_context
