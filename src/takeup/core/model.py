@@ -91,8 +91,8 @@ class Lease(NamedTuple):
     priority: int
     lease_s: float
     expires_at: datetime
-    token: Token
     parameters: Mapping[str, Any]
+    token: Token
 
     @property
     def held(self) -> "Held":

@@ -7,7 +7,7 @@ prefers others, it leaves the first tasks to their free slots until they have be
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from takeup.core.errors import InvalidInput
 from takeup.core.ids import Token, lease_nonces, nonce_hash
@@ -20,6 +20,8 @@ CLAIM_MAX = 1000
 SECRET_CHARS_MIN = 32
 ID_CHARS_MAX = 200
 DEFER_S_MAX = 3600.0
+LEASE_COLUMNS = len(Lease._fields) + 1
+"""The statements answer with the fields of a lease in their order, epoch and nonce hash for its token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +113,13 @@ def _start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op
         yield query("log_jobs", g=entries, actor=JOB.moves[0].actor.value, request_id=request_id)
 
 
-_AS_STORED = itemgetter(
-    "id", "job_id", "pipeline", "stage", "segment", "generation", "attempt", "max_attempts", "priority",
-    "lease_s", "lease_expires_at",
-)  # fmt: skip
-"""The first fields of a lease; its token and parameters follow."""
-
-
 def _leases(rows: Sequence[Row], nonces: Mapping[str, str]) -> list[Lease]:
-    leases = [
-        Lease._make(
-            (
-                *_AS_STORED(row),
-                Token(row["epoch"], nonces[row["nonce_hash"]]),
-                {} if row["parameters"] == "{}" else json.loads(row["parameters"]),
-            )
-        )
-        for row in rows
-        if row["nonce_hash"] in nonces
-    ]
+    leases = []
+    for row in rows:
+        *fields, parameters, epoch, hash_ = (*row.values(),)[:LEASE_COLUMNS]
+        if hash_ in nonces:
+            given = {} if parameters == "{}" else json.loads(parameters)
+            leases.append(Lease._make((*fields, given, Token(epoch, nonces[hash_]))))
     leases.sort(key=attrgetter("task_id"))
     leases.sort(key=attrgetter("priority"), reverse=True)
     return leases

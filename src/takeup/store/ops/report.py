@@ -71,7 +71,8 @@ def complete(
         yield query("add_artifacts", g=artifacts)
     if not is_whole(rows):
         yield from close_jobs([row["job_id"] for row in rows], request_id=request_id)
-    return (yield from _answers(worker_id, fences, _accepted(rows), ("complete",)))
+    accepted = {task_id: Answer(task_id, True, "DONE") for task_id in done}  # noqa: FBT003 - hot
+    return (yield from _answers(worker_id, fences, accepted, ("complete",)))
 
 
 def fail(
@@ -136,7 +137,7 @@ def _context(fences: Sequence[Fence]) -> Op[dict[int, Row]]:
 
 
 def _accepted(rows: Rows) -> dict[int, Answer]:
-    return {row["id"]: Answer(row["id"], True, row["status"]) for row in rows}  # noqa: FBT003 - hot
+    return {row["id"]: Answer(row["id"], accepted=True, status=row["status"]) for row in rows}
 
 
 def _log(worker_id: str, event: str, fences: Sequence[Fence], rows: Rows, request_id: str | None) -> Op[None]:
@@ -170,12 +171,12 @@ def _answers(
     worker_id: str, fences: Sequence[Fence], accepted: Mapping[int, Answer], same: Sequence[str]
 ) -> Op[list[Answer]]:
     """One answer a report, in their order; a refused one is told how its token ended."""
-    refused = [fence for fence in fences if fence[0] not in accepted]
-    told: dict[int, Answer] = {}
-    if refused:
+    told = accepted
+    if len(accepted) < len(fences):
+        refused = [fence for fence in fences if fence[0] not in accepted]
         rows = yield query("explain_refusals", worker_id=worker_id, g=refused)
-        told = {row["id"]: _refusal(row, worker_id, same) for row in rows}
-    return [accepted.get(task_id) or told[task_id] for task_id, _, _ in fences]
+        told = {**accepted, **{row["id"]: _refusal(row, worker_id, same) for row in rows}}
+    return [told[task_id] for task_id, _, _ in fences]
 
 
 def _refusal(row: Row, worker_id: str, same: Sequence[str]) -> Answer:

@@ -1,4 +1,5 @@
--- Taking work. On PostgreSQL the whole claim is one statement, so it is one round trip and one commit.
+-- Taking work. On PostgreSQL the whole claim is one statement, so it is one round trip and one commit. What is leased
+-- is answered in the order of a lease's fields, with epoch and nonce hash for its token.
 
 -- name: claim_lanes
 SELECT l.lane_id, w.slots,
@@ -45,8 +46,8 @@ UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, l
   progress_percent = 0, progress_note = NULL
 FROM {rows g(task_id bigint, slot bigint, nonce_hash hex)}
 WHERE tasks.id = g.task_id AND status = 'READY'
-RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, tasks.nonce_hash,
-  lease_s, lease_expires_at, parameters;
+RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s,
+  lease_expires_at, parameters, epoch, tasks.nonce_hash;
 
 -- name: claim_tasks [postgres]
 -- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
@@ -94,8 +95,8 @@ WITH worker AS MATERIALIZED (
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
 )
-SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash, lease_s,
-  lease_expires_at, parameters, (
+SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s, lease_expires_at,
+  parameters, epoch, nonce_hash, (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, :worker_id, :request_id, {now}))
     FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
   ) AS whole
@@ -107,8 +108,8 @@ INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :wor
 -- name: claimed_before
 -- alone
 -- What a repeated request still holds; empty once its leases have ended.
-SELECT t.id, t.job_id, t.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.epoch,
-  t.nonce_hash, t.lease_s, t.lease_expires_at, t.parameters
+SELECT t.id, t.job_id, t.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.lease_s,
+  t.lease_expires_at, t.parameters, t.epoch, t.nonce_hash
 FROM tasks t
 WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
 

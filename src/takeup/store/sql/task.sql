@@ -65,7 +65,7 @@ WITH moved AS (
     epoch, nonce_hash, attempt, :request_id
   FROM moved
 )
-SELECT id, job_id, status, (
+SELECT id, (
     SELECT {one |COUNT}(takeup_close_job(d.job_id, :request_id, {now}))
     FROM {one moved|(SELECT DISTINCT job_id FROM moved)} d
     WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
