@@ -70,6 +70,32 @@ def test_a_statement_that_is_a_whole_operation_says_so_in_its_rows():
         assert block.is_whole == bool(re.search(r"\bAS whole\b", block.sql) and block.dialects), block.name
 
 
+def test_a_batch_of_one_has_its_own_text():
+    sql = "SELECT {one 1|COUNT(*)} FROM {rows g(x bigint, y text, z bool)} WHERE w = :a"
+    many = Dialect("postgres").compile("q", sql, is_whole=True)
+    rows = [(1, None, True), (2, "b", None)]
+    assert many.fitting({"g": rows, "a": 5}) is many
+    assert many.fitting({"g": [], "a": 5}) is many
+    assert sorted(map(str, many.bind({"g": rows, "a": 5}))) == ["1,2", "5", "True,N", "[None, 'b']"]
+    one = many.fitting({"g": rows[:1], "a": 5})
+    assert (one.name, one.is_whole, one.bind({"g": rows[:1], "a": 5})) == (
+        "q of one",
+        True,
+        [1, None, True, 5],
+    )
+    assert "COUNT" in many.sql
+    assert "unnest" in many.sql
+    assert "COUNT" not in one.sql
+    assert "unnest" not in one.sql
+    assert [Dialect(name).compile("q", sql).one for name in ("sqlite", "duckdb")] == [None, None]
+
+
+def test_a_limit_of_one_has_its_own_text():
+    claim = Dialect("postgres").compile("q", "SELECT {one 1|2} LIMIT :limit_count")
+    assert claim.fitting({"limit_count": 1}).sql == "SELECT 1 LIMIT $1"
+    assert claim.fitting({"limit_count": 2}).sql == "SELECT 2 LIMIT $1"
+
+
 def test_parameters_are_bound_in_each_style():
     sql = "SELECT :b, :a, :b FROM {rows g(x bigint, y text)} WHERE z::text = :a"
     params = {"a": 1, "b": "two", "g": [(1, "p"), (2, None)]}

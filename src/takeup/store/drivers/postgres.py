@@ -92,8 +92,8 @@ class PostgresDriver:
         self._pooled = pooled
         self._begin = "BEGIN"
         if pooled:
-            limits = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout")
-            self._begin += "".join(f"; SET LOCAL {name} = '{SETTINGS[name]}'" for name in limits)
+            local = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "jit")
+            self._begin += "".join(f"; SET LOCAL {name} = '{SETTINGS[name]}'" for name in local)
 
     @classmethod
     async def connect(cls, url: str, *, clock: Clock | None = None) -> "PostgresDriver":
