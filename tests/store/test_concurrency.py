@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from takeup.core.model import Completion
+from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import NewJob
 from takeup.store.store import Store
 from tests.store import crowd as members
@@ -130,18 +131,19 @@ def test_cancel_and_complete_at_once_accept_exactly_one(url, crowd: Crowd):
     assert faults_of(rows) == []
 
 
-async def test_one_request_sent_at_once_from_all_sides_gets_one_set_of_leases(url):
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_one_request_sent_at_once_from_all_sides_gets_one_set_of_leases(url, limit):
     stores = [await Store.open(url) for _ in range(SIZE)]
     await add_worker(stores[0])
     await stores[0].operator.submit([NewJob(ONE) for _ in range(30)])
     for _ in range(5):
-        request = claim_request("w1", 3)
+        request = claim_request("w1", limit)
         answers = await asyncio.gather(*(store.worker.claim(request) for store in stores))
-        assert len({lease.task_id for leases in answers for lease in leases}) == 3
+        assert len({lease.task_id for leases in answers for lease in leases}) == limit
         assert all(leases == answers[0] for leases in answers), "every copy is answered alike"
         assert await stores[0].worker.claim(request) == answers[0]
     rows = await dump(url)
-    assert Counter(row["status"] for row in rows["tasks"]) == {"RUNNING": 15, "READY": 15}
+    assert Counter(row["status"] for row in rows["tasks"]) == {"RUNNING": 5 * limit, "READY": 30 - 5 * limit}
     assert faults_of(rows) == []
     for store in stores:
         await store.close()
@@ -186,4 +188,42 @@ async def test_a_frozen_claimer_holds_up_nobody(postgres_url, clock):
     assert await store.recovery.expire() == [leases[0].task_id]
     assert len(await store.worker.claim(claim_request("w1", 10))) == 2
     assert faults_of(await dump(postgres_url)) == []
+    await store.close()
+
+
+async def test_a_claim_does_not_wait_for_a_job_that_it_need_not_move(postgres_url):
+    """A task of an earlier phase than its job's is a retry or a late branch; its job stays as it is."""
+    late = Pipeline.of("late", [Stage("first", phase="uploading_outputs"), Stage("second", phase="planning")])
+    store = await Store.open(postgres_url)
+    await add_worker(store)
+    (job_id,) = await store.operator.submit([NewJob(late)])
+    first, second = await store.worker.claim(claim_request("w1", 2))
+    assert (await store.read.job(job_id)).status == "uploading_outputs"
+    await store.worker.release("w1", [second.held])
+    frozen = await asyncpg.connect(postgres_url)
+    await frozen.execute("BEGIN")
+    await frozen.execute("SELECT 1 FROM jobs FOR NO KEY UPDATE")
+    async with asyncio.timeout(1):  # no lock timeout and no retry was waited for
+        (again,) = await store.worker.claim(claim_request("w1"))
+        assert again.task_id == second.task_id != first.task_id
+        await store.worker.release("w1", [again.held])
+        (again,) = await store.worker.claim(claim_request("w1", 5))
+    await frozen.execute("ROLLBACK")
+    await frozen.close()
+    assert again.task_id == second.task_id
+    assert faults_of(await dump(postgres_url)) == []
+    await store.close()
+
+
+async def test_a_claim_of_one_takes_the_free_slot_between_others(url):
+    store = await Store.open(url)
+    await add_worker(store, slots=3)
+    await store.operator.submit([NewJob(ONE) for _ in range(5)])
+    leases = await store.worker.claim(claim_request("w1", 3))
+    await store.worker.complete("w1", [Completion(leases[1].held)])
+    (lease,) = await store.worker.claim(claim_request("w1"))
+    assert await store.worker.claim(claim_request("w1")) == []
+    rows = await dump(url)
+    slots = {row["id"]: row["lease_slot"] for row in rows["tasks"] if row["status"] == "RUNNING"}
+    assert slots == {leases[0].task_id: 1, lease.task_id: 2, leases[2].task_id: 3}
     await store.close()

@@ -77,6 +77,10 @@ OPERATIONS: dict[str, Make] = {
     "fail": lambda s: report.fail("w1", [Failure(held, "boom") for held in s.held], luck=lambda: 0.0),
     "give up": lambda s: report.fail("w1", [Failure(s.held[0], "boom", retryable=False)], luck=lambda: 0.0),
     "release": lambda s: report.release("w1", s.held),
+    "renew one": lambda s: report.renew("w1", [Progress(s.held[0], 50.0)]),
+    "complete one": lambda s: report.complete("w1", [Completion(s.held[0])]),
+    "fail one": lambda s: report.fail("w1", [Failure(s.held[0], "boom")], luck=lambda: 0.0),
+    "release one": lambda s: report.release("w1", s.held[:1]),
     "wake": lambda _: recover.wake(1000),
     "live jobs": lambda _: orchestrate.live_jobs("", 500),
     "split": lambda s: orchestrate.advance([s.fan_id], 1000),
@@ -97,7 +101,17 @@ USES = {
 }
 
 PAGES_A_TASK = 60
-TOUCHED = {"claim one": 1, "wake": HELD // 2, "expire": HELD // 2, "split": SEGMENTS, "live jobs": 500}
+TOUCHED = {
+    "claim one": 1,
+    "renew one": 1,
+    "complete one": 1,
+    "fail one": 1,
+    "release one": 1,
+    "wake": HELD // 2,
+    "expire": HELD // 2,
+    "split": SEGMENTS,
+    "live jobs": 500,
+}
 """How many tasks or jobs an operation has to do with, if not a batch."""
 
 

@@ -70,6 +70,7 @@ class Scene:
 
 OPERATIONS: dict[str, Callable[[Scene, int], Op[Any]]] = {
     "claim": lambda _, side: claim.claim(ClaimRequest(f"w{2 + side}", f"r{side}", f"{side}" * 32, 2)),
+    "claim one": lambda _, side: claim.claim(ClaimRequest(f"w{2 + side}", f"r{side}", f"{side}" * 32)),
     "renew": lambda s, _: report.renew("w1", [Progress(s.held, 50.0, "half")]),
     "complete": lambda s, _: report.complete("w1", [Completion(s.held, {"segments": 2}, (FILE,))]),
     "fail": lambda s, _: report.fail("w1", [Failure(s.held, "boom")], luck=lambda: 0.0),
@@ -81,7 +82,7 @@ OPERATIONS: dict[str, Callable[[Scene, int], Op[Any]]] = {
     "priority": lambda s, _: operate.set_priority([s.job_id], 9),
     "advance": lambda s, _: orchestrate.advance([s.job_id], 1000),
 }
-SEARCHES = ("claim", "expire", "advance")
+SEARCHES = ("claim", "claim one", "expire", "advance")
 CANCELS = ("abandon", "cancel")
 """What a cancel could not see yet is abandoned by the next pass: the same end by another hand."""
 

@@ -68,7 +68,7 @@ async def tables_of(url: str) -> list[str]:
 
 def plant(monkeypatch, *sql: str, version: int = 2) -> None:
     """One more migration behind the real ones."""
-    blocks = tuple(Block(f"block{i}", frozenset(), text, frozenset()) for i, text in enumerate(sql))
+    blocks = tuple(Block(f"block{i}", frozenset(), text) for i, text in enumerate(sql))
     found = (*migrate.migrations(), Migration(version, "planted", blocks))
     monkeypatch.setattr(migrate, "migrations", lambda: found)
 

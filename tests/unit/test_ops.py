@@ -65,6 +65,15 @@ def test_a_refused_completion_writes_no_log_and_no_artifact():
     assert names(asked) == ["complete_tasks", "explain_refusals"]
 
 
+def test_a_refused_renewal_asks_for_nothing_but_the_reason():
+    refusal = {
+        "id": 7, "status": "READY", "ended_by": "expire", "ended_as": "READY", "ended_for": "w",
+        "reason": None, "is_held": 0, "is_disabled": 0,
+    }  # fmt: skip
+    _, asked = play(report.renew("w", [Progress(HELD)]), {"explain_refusals": [refusal]})
+    assert names(asked) == ["renew_tasks", "explain_refusals"]
+
+
 def test_only_the_hash_of_a_nonce_is_sent():
     for op in (
         report.complete("w", [Completion(HELD)]),

@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from takeup.core.errors import InvalidSpec
@@ -14,7 +13,6 @@ RandomBytes = Callable[[int], bytes]
 SPEC_BYTES_MAX = 1_000_000
 SPEC_DEPTH_MAX = 64
 NONCE_BYTES = 16
-NONCES_KNOWN_MAX = 4096
 
 
 class Token(NamedTuple):
@@ -39,12 +37,8 @@ def lease_nonces(secret: str, count: int) -> tuple[str, ...]:
     return tuple(stream[start : start + size] for start in range(0, size * count, size))
 
 
-@lru_cache(maxsize=NONCES_KNOWN_MAX)
 def nonce_hash(nonce: str) -> str:
-    """What the store keeps of a nonce: as many bits of its SHA-256 as the nonce has.
-
-    A holder sends the same nonce with every report, so the latest are remembered.
-    """
+    """What the store keeps of a nonce: as many bits of its SHA-256 as the nonce has."""
     return hashlib.sha256(nonce.encode()).hexdigest()[: 2 * NONCE_BYTES]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from takeup.core.ids import Token
@@ -126,7 +125,8 @@ class Progress:
     note: str | None = None
 
 
-NO_RESULT: Mapping[str, Any] = MappingProxyType({})
+NO_RESULT: Mapping[str, Any] = {}
+"""Of a stage that says nothing; never changed."""
 
 
 class Completion(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from takeup.core.errors import InvalidInput, InvalidResult
 from takeup.core.ids import canonical_json
-from takeup.core.model import NO_RESULT, Artifact, Held
+from takeup.core.model import Artifact, Held
 from takeup.core.policy import DELAY_S_MAX
 
 ARTIFACTS_MAX = 10_000
@@ -24,7 +24,7 @@ def check_batch(held: Sequence[Held]) -> None:
 
 def result_text(result: Any) -> str:
     """The stored text of a stage's result."""
-    if result is NO_RESULT:
+    if type(result) is dict and not result:
         return "{}"
     if not isinstance(result, Mapping):
         raise InvalidResult(f"a result must be a JSON object, not {type(result).__name__}")

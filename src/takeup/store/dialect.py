@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from takeup.core.errors import InvalidInput
-from takeup.core.machine import JOB, MACHINES, PHASES
+from takeup.core.machine import MACHINES, PHASES
 
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
@@ -52,11 +52,12 @@ class Statement:
     is_whole: bool = False
     """Whether it is a transaction by itself, because it does all that the operation would do after it."""
     batches: tuple[str, ...] = ()
+    """The parameters that are batches of rows."""
     one: "Statement | None" = None
-    """The same for batches of one row each, or a limit of one, if that is another text."""
+    """The same for batches of one row each and a limit of one, if that is another text."""
 
     def fitting(self, params: Mapping[str, Any]) -> "Statement":
-        """The text that suits these batches, or this limit."""
+        """The text that suits these batches and this limit."""
         if self.one is None or params.get("limit_count", 1) != 1:
             return self
         for batch in self.batches:
@@ -102,7 +103,8 @@ class Dialect:
         if word == "among":
             return self._among(argument)
         if word == "one":
-            return argument.split("|")[0 if self.one_row else 1]
+            one, many = argument.split("|")
+            return one if self.one_row else many
         text = _SHARED.get(word) or _WORDS[self.name][word]
         return text.replace("*", argument) if argument else text
 
@@ -154,16 +156,8 @@ class Dialect:
         return f"(SELECT {values} FROM json_each(:{alias})) AS {alias}"  # noqa: S608 - our own SQL files
 
 
-_RANKS = [*enumerate(PHASES), *((len(PHASES), state) for state in JOB.final)]
-_PHASE_RANK = "(CASE * " + " ".join(f"WHEN '{name}' THEN {rank}" for rank, name in _RANKS) + " END)"
-_PHASE_NAME = (
-    "(CASE * " + " ".join(f"WHEN {rank} THEN '{name}'" for rank, name in enumerate(PHASES)) + " END)"
-)
-
 _SHARED = {
     **_STATES,
-    "phase_rank": _PHASE_RANK,
-    "phase_name": _PHASE_NAME,
     # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
     "guard": "(CASE WHEN",
     "end": "THEN 1 = 1 ELSE 1 = 0 END)",
@@ -208,6 +202,8 @@ _WORDS: dict[DialectName, dict[str, str]] = {
         "references": "REFERENCES *",
         "fillfactor": "WITH (fillfactor = *)",
         "greatest": "GREATEST",
+        # None for a job that ended, which is before no phase.
+        "phase_rank": f"array_position('{{{','.join(PHASES)}}}'::TEXT[], *)",
         # Keeps a subquery from becoming a join, whose order would rest on statistics of the moment.
         "apart": "OFFSET 0",
         "skip_locked": "FOR NO KEY UPDATE SKIP LOCKED",

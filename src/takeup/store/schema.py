@@ -148,7 +148,7 @@ def _replacing() -> Iterator[Rule]:
     yield Rule("tasks", "replace_update", "UPDATE", SLOT_TAKEN, "a slot holds one lease")
 
 
-def _hot_moves() -> str:
+def _not_hot() -> str:
     """A condition that fails for every legal hot move, and for no illegal change of state or token.
 
     PostgreSQL parses the condition of a trigger in every statement, so it is kept short: one text that tells
@@ -171,7 +171,7 @@ def _postgres_guards() -> Iterator[str]:
         name = f"{rule.table}_{rule.name}"
         row = "OLD" if rule.event == "DELETE" else "NEW"
         moment = "AFTER" if rule.event.startswith("UPDATE") else "BEFORE"
-        when = f"WHEN ({_hot_moves()}) " if name == "tasks_guard_update" else ""
+        when = f"WHEN ({_not_hot()}) " if name == "tasks_guard_update" else ""
         yield (
             f"CREATE OR REPLACE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
             f"IF {rule.condition} THEN "

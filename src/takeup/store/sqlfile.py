@@ -1,8 +1,8 @@
 """Loads the named blocks of `store/sql/*.sql` and compiles them for one database.
 
 A block starts with `-- name: NAME`, or `-- name: NAME [postgres, sqlite]` for a variant, and may say on its
-next line `-- alone` (it needs no transaction around it) or `-- whole` (it is the whole operation, which takes
-several queries elsewhere; its rows have a column `whole`).
+own line `-- alone` (it needs no transaction around it) or `-- whole` (it is the whole operation, for which
+other databases take several queries; its rows have a column `whole`).
 """
 
 import re

@@ -43,11 +43,11 @@ class Pool:
 
     async def lend(self) -> Link:
         """A connection for one operation; `give_back` must follow."""
-        if self._idle:  # then fewer are lent than may be, so this does not wait
-            await self._free.acquire()
-        else:
+        if self._free.locked():
             async with asyncio.timeout(self._wait_s):
                 await self._free.acquire()
+        else:
+            await self._free.acquire()
         try:
             while self._idle:
                 link = self._idle.pop()

@@ -25,7 +25,7 @@ def renew(worker_id: str, reports: Sequence[Progress], *, request_id: str | None
         ],
     )
     orders = rows
-    if not is_whole(rows):
+    if rows and not is_whole(rows):
         yield from _log(worker_id, "renew", fences, rows, request_id)
         orders = yield query("worker_orders", worker_id=worker_id)
     order: Order = "drain" if orders and orders[0]["worker_status"] == "draining" else "continue"

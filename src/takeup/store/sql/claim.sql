@@ -50,7 +50,8 @@ RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_a
   lease_expires_at, parameters, epoch, tasks.nonce_hash;
 
 -- name: claim_tasks [postgres]
--- The gate lets copies of one request pass one after the other, so that all of them see the same leases.
+-- The gate lets copies of one request pass one after the other, so that all of them see the same leases. What stands in
+-- `whole` is of no use; it calls the function once, after every task was moved.
 -- whole
 WITH worker AS MATERIALIZED (
   SELECT CASE WHEN w.slots_held <> '{}' THEN takeup_free_slots(w.slots, w.slots_held) END AS slots_free,
@@ -71,14 +72,14 @@ WITH worker AS MATERIALIZED (
     WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
       AND t.available_at <= {start} AND t.attempt < t.max_attempts AND t.id <> ALL (l.left_to_others)
     ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
-  ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|LIMIT COALESCE((SELECT wanted_count FROM worker), 0)}
+  ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|ORDER BY place LIMIT COALESCE((SELECT wanted_count FROM worker), 0)}
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
   SELECT :request_id, :worker_id, {now} FROM picked WHERE place = 1
   ON CONFLICT DO NOTHING RETURNING request_id
 ), moved AS (
   UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
-    lease_slot = COALESCE(worker.slots_free[picked.place], picked.place),
+    lease_slot = CASE WHEN worker.slots_free IS NULL THEN picked.place ELSE worker.slots_free[picked.place] END,
     nonce_hash = worker.hashes[picked.place],
     lease_expires_at = worker.moment + make_interval(secs => lease_s), claimed_at = worker.moment,
     claim_request = :request_id, started_at = COALESCE(started_at, worker.moment), progress_at = worker.moment,
@@ -97,7 +98,8 @@ WITH worker AS MATERIALIZED (
 SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s, lease_expires_at,
   parameters, epoch, nonce_hash, (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, :worker_id, :request_id, {now}))
-    FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id WHERE j.status <> d.phase
+    FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id
+    WHERE {phase_rank j.status} < {phase_rank d.phase}
   ) AS whole
 FROM moved;
 

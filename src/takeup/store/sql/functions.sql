@@ -1,7 +1,6 @@
--- What the hot statements of PostgreSQL do only now and then: a worker holds leases already, a lane prefers others, a job
--- enters a phase, a job ends. Inside the statement a
--- plan for it would be started every time; a function is planned once a session and called when it is needed.
--- Installed together with the guards; both do what start_jobs and close_jobs do elsewhere.
+-- What the hot statements of PostgreSQL need not always do: number the free slots of a worker that holds leases, leave
+-- tasks to preferred workers, let a job enter a phase, end a job. Inside the statement a plan for it would be started
+-- every time; a function is planned once a session and called when it is needed. Installed together with the guards.
 
 -- name: takeup_free_slots [postgres]
 CREATE OR REPLACE FUNCTION takeup_free_slots(slot_count INTEGER, held INTEGER[]) RETURNS INTEGER[]

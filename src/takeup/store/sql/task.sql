@@ -48,6 +48,7 @@ WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch 
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: complete_tasks [postgres]
+-- What stands in `whole` is of no use; it calls the function once, after every task was moved.
 -- whole
 WITH moved AS (
   UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_percent = 100,
