@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from takeup.core.errors import InvalidSpec
@@ -13,6 +14,7 @@ RandomBytes = Callable[[int], bytes]
 SPEC_BYTES_MAX = 1_000_000
 SPEC_DEPTH_MAX = 64
 NONCE_BYTES = 16
+NONCES_KNOWN_MAX = 1024
 
 
 class Token(NamedTuple):
@@ -37,8 +39,13 @@ def lease_nonces(secret: str, count: int) -> tuple[str, ...]:
     return tuple(stream[start : start + size] for start in range(0, size * count, size))
 
 
+@lru_cache(maxsize=NONCES_KNOWN_MAX)
 def nonce_hash(nonce: str) -> str:
-    """What the store keeps of a nonce: as many bits of its SHA-256 as the nonce has."""
+    """What the store keeps of a nonce: as many bits of its SHA-256 as the nonce has.
+
+    The latest are remembered, since every report of a holder sends its nonce. That gives nothing away: until
+    a lease ends its nonce is in use here anyway, and then it is worth nothing.
+    """
     return hashlib.sha256(nonce.encode()).hexdigest()[: 2 * NONCE_BYTES]
 
 

@@ -5,12 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 
 from takeup.core.ids import nonce_hash
 from takeup.core.machine import Actor
-from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
+from takeup.core.model import NO_RESULT, Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, Retry
 from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
 from takeup.store.op import Op, Row, Rows, Together, is_whole, query
 from takeup.store.ops.moves import clip, close_jobs, log_tasks
+
+NOTHING = "{}"
+"""The stored text of a result that says nothing."""
 
 
 def renew(worker_id: str, reports: Sequence[Progress], *, request_id: str | None = None) -> Op[list[Answer]]:
@@ -42,8 +45,8 @@ def complete(
     worker_id: str, reports: Sequence[Completion], *, request_id: str | None = None
 ) -> Op[list[Answer]]:
     """Finish tasks with their results and artifacts, and their jobs if nothing is left to do in them."""
-    results = [result_text(r.result) for r in reports]
-    fences = _fences([r.held for r in reports])
+    fences = _fences([held for held, _, _ in reports])
+    results = [NOTHING if result is NO_RESULT else result_text(result) for _, result, _ in reports]
     publishing = [r for r in reports if r.artifacts]
     for r in publishing:
         check_artifacts(r.artifacts)
@@ -54,7 +57,7 @@ def complete(
         worker_id=worker_id,
         request_id=request_id,
         g=[
-            (*fence, text, lists_segments(r.result))
+            (*fence, text, text != NOTHING and lists_segments(r.result))
             for fence, text, r in zip(fences, results, reports, strict=True)
         ],
     )

@@ -72,7 +72,7 @@ WITH worker AS MATERIALIZED (
     WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
       AND t.available_at <= {start} AND t.attempt < t.max_attempts AND t.id <> ALL (l.left_to_others)
     ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
-  ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|ORDER BY place LIMIT COALESCE((SELECT wanted_count FROM worker), 0)}
+  ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|}
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
   SELECT :request_id, :worker_id, {now} FROM picked WHERE place = 1
@@ -85,7 +85,8 @@ WITH worker AS MATERIALIZED (
     claim_request = :request_id, started_at = COALESCE(started_at, worker.moment), progress_at = worker.moment,
     progress_percent = 0, progress_note = NULL
   FROM picked, worker
-  WHERE tasks.id = picked.id AND {guard} tasks.status = 'READY' {end} AND EXISTS (SELECT 1 FROM ledger)
+  WHERE tasks.id = picked.id AND picked.place <= worker.wanted_count AND {guard} tasks.status = 'READY' {end}
+    AND EXISTS (SELECT 1 FROM ledger)
   RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
     lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
 ), logged AS (
