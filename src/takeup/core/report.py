@@ -24,8 +24,6 @@ def check_batch(held: Sequence[Held]) -> None:
 
 def result_text(result: Any) -> str:
     """The stored text of a stage's result."""
-    if type(result) is dict and not result:
-        return "{}"
     if not isinstance(result, Mapping):
         raise InvalidResult(f"a result must be a JSON object, not {type(result).__name__}")
     return canonical_json(dict(result), what="result")

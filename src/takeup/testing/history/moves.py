@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Actor
+from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Actor, Move
 from takeup.core.model import Event
 from takeup.testing.history.records import Violation
 from takeup.testing.history.states import History, JobState, TaskState, WorkerState
@@ -32,22 +32,18 @@ def check_final(history: History, state: TaskState, event: Event) -> bool:
 
 def check_task(history: History, state: TaskState, event: Event) -> bool:
     """I8: a legal move, by its actor, under its guard; I19: from the state that the log gives."""
-    move = TASK_MOVES.get(event.event)
-    why = None
     if event.event in TASK_CONTROLS:
         why = None if event.actor == Actor.OPERATOR else f"{event.event} is not for the {event.actor}"
-    elif move is None:
-        why = f"there is no move {event.event}"
-    elif state.status not in move.sources or event.to_status != move.target:
-        why = f"{event.event} does not lead from {state.status} to {event.to_status}"
-    elif event.actor != move.actor:
-        why = f"{event.event} is not for the {event.actor}"
+    elif illegal := _illegal(TASK_MOVES.get(event.event), state.status, event):
+        why = illegal
     elif event.event == "ready":
         why = _waits_for(history, state)
     elif event.event == "claim" and _is_paused(history, state, event):
         why = "claimed while it was paused"
     elif event.event == "abandon" and not (state.job.counts["FAILED"] or state.job.counts["CANCELLED"]):
         why = "abandoned in a job in which nothing failed"
+    else:
+        why = None
     if why:
         history.break_task("I8", why, state, state.last, event)
     elif event.from_status != state.status:
@@ -101,15 +97,8 @@ def check_job(history: History, state: JobState, event: Event) -> bool:
         return True
     if event.event in JOB_CONTROLS:
         return False
-    move = JOB_MOVES.get(event.event)
-    why = None
-    if move is None:
-        why = f"there is no move {event.event}"
-    elif state.status not in move.sources or event.to_status != move.target:
-        why = f"{event.event} does not lead from {state.status} to {event.to_status}"
-    elif event.actor != move.actor:
-        why = f"{event.event} is not for the {event.actor}"
-    elif event.to_status in JOB.final:
+    why = _illegal(JOB_MOVES.get(event.event), state.status, event)
+    if why is None and event.to_status in JOB.final:
         why = _bad_rollup(state, event.event)
     if why:
         history.break_job("I8", why, state, state.last, event)
@@ -117,6 +106,15 @@ def check_job(history: History, state: JobState, event: Event) -> bool:
         why = f"the log says from {event.from_status}, but it was {state.status}"
         history.break_job("I19", why, state, state.last, event)
     return why is not None
+
+
+def _illegal(move: Move | None, status: str, event: Event) -> str | None:
+    """Why the table does not allow this move from this state, if it does not."""
+    if move is None:
+        return f"there is no move {event.event}"
+    if status not in move.sources or event.to_status != move.target:
+        return f"{event.event} does not lead from {status} to {event.to_status}"
+    return None if event.actor == move.actor else f"{event.event} is not for the {event.actor}"
 
 
 def _bad_rollup(state: JobState, event: str) -> str | None:
