@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from takeup.core.model import Event
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.testing.history import Call, Settings, Tables
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
@@ -221,7 +221,7 @@ class Log:
                     **self.tasks[event.task_id].get("final", {}),
                 }
         stages = {(row["job_id"], row["stage"]) for row in self.tasks.values()}
-        retry = json.dumps(Retry(initial_s=4, jitter=0.5).as_json())
+        retry = json.dumps(RetryPolicy(initial_s=4, jitter=0.5).as_json())
         lanes = [
             {"id": 1, "pipeline": "p", "stage": "s", "requires": "[]", "prefers": None},
             {"id": 2, "pipeline": "p", "stage": "g", "requires": '["gpu"]', "prefers": None},

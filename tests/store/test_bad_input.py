@@ -24,7 +24,7 @@ from takeup.core.ids import Token
 from takeup.core.model import Artifact, Completion, Failure, Held, Lease, Progress, WorkerSpec
 from takeup.core.pipeline import Pipeline, Stage, find_pipeline
 from takeup.core.plan import NewJob
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.read import JobFilter
 from takeup.store.store import Store
@@ -277,7 +277,7 @@ def test_a_claim_without_bounds(options):
 )
 def test_a_retry_policy_that_cannot_be_kept(options):
     with pytest.raises(InvalidInput):
-        Retry(**options)
+        RetryPolicy(**options)
 
 
 async def test_a_result_that_cannot_be_split(store, url):

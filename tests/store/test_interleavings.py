@@ -16,7 +16,7 @@ import pytest
 from takeup.core.model import Artifact, Completion, Failure, Held, Progress
 from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import NewJob
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.store.op import Op
 from takeup.store.ops import claim, operate, orchestrate, recover, report
 from takeup.store.ops.claim import ClaimRequest
@@ -39,7 +39,7 @@ MIXED = Pipeline.of(
         Stage("join", needs=("encode", "side"), phase="uploading_outputs", lease_s=60.0),
     ],
 )
-LAST = Pipeline.of("last", [Stage("work", lease_s=60.0, retry=Retry("none"))])
+LAST = Pipeline.of("last", [Stage("work", lease_s=60.0, retry=RetryPolicy("none"))])
 
 
 @dataclass

@@ -4,7 +4,7 @@ import pytest
 
 from takeup.core.errors import InvalidInput, InvalidPipeline, UnknownPipeline, UnknownStage
 from takeup.core.pipeline import STAGES_MAX, Pipeline, Stage, find_pipeline, sorted_stages, splitter_of
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 
 
 def test_a_pipeline_is_declared_by_functions():
@@ -13,7 +13,7 @@ def test_a_pipeline_is_declared_by_functions():
     @pipeline.stage(requires=["gpu"], retries=4, phase="planning")
     def probe() -> None: ...
 
-    @pipeline.stage(name="pack", needs=[probe], lease="30s", stall="5m", retries=Retry("fixed"))
+    @pipeline.stage(name="pack", needs=[probe], lease="30s", stall="5m", retries=RetryPolicy("fixed"))
     def package() -> None: ...
 
     first, second = pipeline.stages.values()

@@ -8,13 +8,13 @@ import pytest
 from takeup.core.errors import InvalidInput, InvalidResult
 from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import LanePlan, NewJob, lists_segments, plan_job, plan_segments, segments_of
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 
 FAN = Pipeline.of(
     "fan",
     [
         Stage("split", phase="planning", requires=frozenset({"b", "a"})),
-        Stage("encode", ("split",), each="segment", prefers="gpu", retry=Retry("none", max_attempts=9)),
+        Stage("encode", ("split",), each="segment", prefers="gpu", retry=RetryPolicy("none", max_attempts=9)),
         Stage("check", ("encode", "split"), each="segment"),
         Stage("join", ("check",)),
     ],

@@ -1,4 +1,4 @@
-"""Retry delays, leases, priorities and durations, with their bounds."""
+"""RetryPolicy delays, leases, priorities and durations, with their bounds."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from takeup.core.errors import InvalidInput
 from takeup.core.policy import (
     DELAY_S_MAX,
-    Retry,
+    RetryPolicy,
     check_lease_s,
     check_priority,
     parse_duration,
@@ -18,7 +18,7 @@ from takeup.core.policy import (
 )
 
 retries = st.builds(
-    Retry,
+    RetryPolicy,
     kind=st.sampled_from(["exponential", "fixed"]),
     max_attempts=st.integers(1, 100),
     initial_s=st.floats(0, 10_000),
@@ -29,38 +29,38 @@ retries = st.builds(
 
 
 @given(retries, st.integers(1, 200))
-def test_delays_never_shrink_and_never_pass_the_cap(retry: Retry, attempt: int):
+def test_delays_never_shrink_and_never_pass_the_cap(retry: RetryPolicy, attempt: int):
     delay, later = retry.delay_s(attempt), retry.delay_s(attempt + 1)
     assert 0 <= delay <= later <= retry.cap_s
 
 
 @given(retries, st.integers(0, 10**6), st.floats(0, 1, exclude_max=True))
-def test_jitter_only_shortens_and_only_by_its_share(retry: Retry, attempt: int, luck: float):
+def test_jitter_only_shortens_and_only_by_its_share(retry: RetryPolicy, attempt: int, luck: float):
     full, short = retry.delay_s(attempt), retry.delay_s(attempt, luck)
     assert full * (1 - retry.jitter) - 1e-9 <= short <= full
 
 
 @given(retries)
-@example(Retry(initial_s=5e-324, cap_s=1.0))
-def test_no_attempt_number_overflows(retry: Retry):
+@example(RetryPolicy(initial_s=5e-324, cap_s=1.0))
+def test_no_attempt_number_overflows(retry: RetryPolicy):
     assert math.isfinite(retry.delay_s(10**6))
     assert retry.delay_s(10**6) <= retry.cap_s
 
 
 def test_the_default_doubles_up_to_its_cap():
-    retry = Retry(initial_s=10.0, multiplier=2.0, cap_s=300.0)
+    retry = RetryPolicy(initial_s=10.0, multiplier=2.0, cap_s=300.0)
     assert [retry.delay_s(n) for n in range(1, 8)] == [10, 20, 40, 80, 160, 300, 300]
 
 
 def test_a_fixed_delay_and_none():
-    assert [Retry("fixed", initial_s=7).delay_s(n) for n in (1, 5, 99)] == [7, 7, 7]
-    assert not Retry("none", max_attempts=5).allows(1)
-    assert [Retry(max_attempts=3).allows(n) for n in (1, 2, 3, 4)] == [True, True, False, False]
+    assert [RetryPolicy("fixed", initial_s=7).delay_s(n) for n in (1, 5, 99)] == [7, 7, 7]
+    assert not RetryPolicy("none", max_attempts=5).allows(1)
+    assert [RetryPolicy(max_attempts=3).allows(n) for n in (1, 2, 3, 4)] == [True, True, False, False]
 
 
 @given(retries)
-def test_a_policy_survives_being_stored(retry: Retry):
-    assert Retry(**retry.as_json()) == retry
+def test_a_policy_survives_being_stored(retry: RetryPolicy):
+    assert RetryPolicy(**retry.as_json()) == retry
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_policy_survives_being_stored(retry: Retry):
 )
 def test_policies_that_cannot_be_kept(options: dict):
     with pytest.raises(InvalidInput):
-        Retry(**options)
+        RetryPolicy(**options)
 
 
 @pytest.mark.parametrize("lease_s", [-1, 0, 0.5, 86_401, math.nan, math.inf, "60", None, True])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from takeup.core.errors import InvalidPipeline, UnknownPipeline, UnknownStage
 from takeup.core.machine import PHASES
-from takeup.core.policy import DELAY_S_MAX, Retry, check_lease_s, parse_duration
+from takeup.core.policy import DELAY_S_MAX, RetryPolicy, check_lease_s, parse_duration
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z")
 STAGES_MAX = 256
@@ -27,7 +27,7 @@ class Stage:
     phase: str = "processing"
     lease_s: float = 300.0
     stall_s: float | None = None
-    retry: Retry = field(default_factory=Retry)
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
     version: int = 1
     function: StageFunction | None = field(default=None, compare=False, repr=False)
 
@@ -56,7 +56,7 @@ class Pipeline:
         *,
         name: str | None = None,
         needs: Iterable[str | StageFunction] = (),
-        retries: int | Retry | None = None,
+        retries: int | RetryPolicy | None = None,
         lease: str | float | None = None,
         stall: str | float | None = None,
         **options: Any,
@@ -64,7 +64,9 @@ class Pipeline:
         """Declare the decorated function as a stage; `retries=3` means three attempts in all."""
 
         def declare(function: StageFunction) -> StageFunction:
-            retry = Retry(max_attempts=retries) if isinstance(retries, int) else (retries or Retry())
+            retry = (
+                RetryPolicy(max_attempts=retries) if isinstance(retries, int) else (retries or RetryPolicy())
+            )
             self.add(
                 Stage(
                     name=name or function.__name__,

@@ -17,7 +17,7 @@ REFUNDS_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class RetryPolicy:
     """How a failed attempt is retried: how often in all, and after how long."""
 
     kind: RetryKind = "exponential"

@@ -15,7 +15,10 @@ from functools import wraps
 from random import Random
 from typing import NoReturn, ParamSpec, TypeVar
 
+from takeup.core.points import arm, is_armed, point
 from takeup.store.op import Op
+
+__all__ = ["Armed", "Crashed", "arm_from_environment", "armed", "is_armed", "point", "watch"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -70,20 +73,6 @@ class Armed:
             self._action(name)
 
 
-_armed: Armed | None = None
-
-
-def point(name: str) -> None:
-    """A place where a process may die; free of cost unless armed."""
-    if _armed is not None:
-        _armed.reach(name)
-
-
-def is_armed() -> bool:
-    """Whether any point may fire: lets a hot loop skip the making of names."""
-    return _armed is not None
-
-
 def watch(operation: Callable[P, Op[T]]) -> Callable[P, Op[T]]:
     """The same store operation with a crash point after each of its queries: `claim.after claim_tasks`."""
 
@@ -108,22 +97,20 @@ def watch(operation: Callable[P, Op[T]]) -> Callable[P, Op[T]]:
 @contextmanager
 def armed(armed_points: Armed) -> Iterator[None]:
     """Arm these points for a while, in this process."""
-    global _armed  # noqa: PLW0603 - one process, one set of armed points
-    before, _armed = _armed, armed_points
+    before = arm(armed_points.reach)
     try:
         yield
     finally:
-        _armed = before
+        arm(before)
 
 
 def arm_from_environment(environment: Mapping[str, str]) -> bool:
     """Arm what the environment names; a firing point kills this process."""
-    global _armed  # noqa: PLW0603 - one process, one set of armed points
     points = parse(environment.get(VARIABLE, ""))
     seed, _, chance = environment.get(SEED_VARIABLE, "").partition(":")
     if points or chance:
-        _armed = Armed(points, kill, float(chance or 0), Random(seed))
-    return _armed is not None
+        arm(Armed(points, kill, float(chance or 0), Random(seed)).reach)
+    return bool(points or chance)
 
 
 def parse(text: str) -> dict[str, int]:

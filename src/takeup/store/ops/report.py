@@ -7,7 +7,7 @@ from takeup.core.ids import nonce_hash
 from takeup.core.machine import Actor
 from takeup.core.model import NO_RESULT, Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
-from takeup.core.policy import REFUNDS_MAX, Retry
+from takeup.core.policy import REFUNDS_MAX, RetryPolicy
 from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
 from takeup.store.op import Op, Row, Rows, Together, is_whole, query
 from takeup.store.ops.moves import clip, close_jobs, log_tasks
@@ -89,7 +89,7 @@ def fail(
         row = context.get(report.held.task_id)
         if row is None:
             continue
-        policy = Retry(**json.loads(row["retry"]))
+        policy = RetryPolicy(**json.loads(row["retry"]))
         retries = report.retryable and row["attempt"] < row["max_attempts"]
         after_s = check_after_s(report.after_s)
         delay_s = policy.delay_s(row["attempt"], luck()) if after_s is None else after_s

@@ -5,7 +5,7 @@ from datetime import timedelta
 from takeup.core.errors import InvalidInput
 from takeup.core.model import Failure
 from takeup.core.plan import NewJob
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.testing.conformance.register import case
 from takeup.testing.conformance.world import LEASE_S, World
 
@@ -42,7 +42,7 @@ async def a_failure_is_retried_after_its_back_off(world: World) -> None:
 @case()
 async def back_off_grows_and_attempts_end(world: World) -> None:
     await world.add_worker()
-    stage = world.stage("work", retry=Retry(max_attempts=4, initial_s=8.0, multiplier=2.0, cap_s=20.0))
+    stage = world.stage("work", retry=RetryPolicy(max_attempts=4, initial_s=8.0, multiplier=2.0, cap_s=20.0))
     job_id = await world.submit(world.pipeline(stage))
     assert world.clock is not None
     for delay_s in (8, 16, 20):
@@ -65,7 +65,7 @@ async def back_off_grows_and_attempts_end(world: World) -> None:
 @case()
 async def jitter_shortens_the_back_off(world: World) -> None:
     await world.add_worker()
-    stage = world.stage("work", retry=Retry(max_attempts=3, initial_s=16.0, jitter=0.5))
+    stage = world.stage("work", retry=RetryPolicy(max_attempts=3, initial_s=16.0, jitter=0.5))
     job_id = await world.submit(world.pipeline(stage))
     await world.fail(await world.lease())
     assert world.clock is not None
@@ -116,7 +116,7 @@ async def what_cannot_be_retried_fails_at_once(world: World) -> None:
 @case()
 async def one_attempt_means_one(world: World) -> None:
     await world.add_worker()
-    for retry in (Retry(max_attempts=1), Retry(kind="none", max_attempts=5)):
+    for retry in (RetryPolicy(max_attempts=1), RetryPolicy(kind="none", max_attempts=5)):
         await world.submit(world.pipeline(world.stage("work", retry=retry)))
         lease = await world.lease()
         assert lease.max_attempts == 1
@@ -126,7 +126,7 @@ async def one_attempt_means_one(world: World) -> None:
 @case()
 async def a_fixed_back_off_stays(world: World) -> None:
     await world.add_worker()
-    stage = world.stage("work", retry=Retry(kind="fixed", max_attempts=3, initial_s=7.0))
+    stage = world.stage("work", retry=RetryPolicy(kind="fixed", max_attempts=3, initial_s=7.0))
     job_id = await world.submit(world.pipeline(stage))
     assert world.clock is not None
     for _ in range(2):

@@ -22,7 +22,7 @@ from takeup.core.model import (
 )
 from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import NewJob
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.store.op import Op, Script
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.read import PAGE_MAX
@@ -131,7 +131,7 @@ class World:
     def stage(self, name: str, **options: Any) -> Stage:
         """A stage with three attempts, a lease of a minute and a back-off of ten seconds."""
         attempts = options.pop("attempts", 3)
-        options.setdefault("retry", Retry(max_attempts=attempts, initial_s=10.0, cap_s=300.0))
+        options.setdefault("retry", RetryPolicy(max_attempts=attempts, initial_s=10.0, cap_s=300.0))
         options["requires"] = frozenset(options.get("requires", ()))
         return Stage(name=name, **{"lease_s": LEASE_S, **options})
 

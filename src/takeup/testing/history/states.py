@@ -8,7 +8,7 @@ from datetime import datetime
 
 from takeup.core.model import Event
 from takeup.core.plan import LanePlan
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 from takeup.store.op import Row
 from takeup.testing.history.records import Call, Settings, Tables, Violation, by_request
 
@@ -102,9 +102,9 @@ class History:
             self.needs.setdefault((row["job_id"], row["stage"]), []).append(row)
         self.retries = {(row["job_id"], row["stage"]): row["retry"] for row in known.stages}
         self.abilities = _abilities(known.workers, calls)
-        self._policies: dict[str, Retry] = {}
+        self._policies: dict[str, RetryPolicy] = {}
 
-    def policy(self, state: TaskState) -> Retry | None:
+    def policy(self, state: TaskState) -> RetryPolicy | None:
         """The retry policy of a task's stage, if known."""
         if state.row is None:
             return None
@@ -112,7 +112,7 @@ class History:
         if text is None:
             return None
         if text not in self._policies:
-            self._policies[text] = Retry(**json.loads(text))
+            self._policies[text] = RetryPolicy(**json.loads(text))
         return self._policies[text]
 
     def lane(self, state: TaskState) -> LanePlan | None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
-from takeup.core.policy import REFUNDS_MAX, Retry
+from takeup.core.policy import REFUNDS_MAX, RetryPolicy
 from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
 from takeup.testing.oracle.state import State, TaskRow, clip
 
@@ -68,7 +68,7 @@ class OracleReports:
                 continue
             error, task = clip(report.error), row.task
             if report.retryable and task.attempt < task.max_attempts:
-                delay_s = Retry(**json.loads(row.plan.retry)).delay_s(task.attempt, self._luck())
+                delay_s = RetryPolicy(**json.loads(row.plan.retry)).delay_s(task.attempt, self._luck())
                 if report.after_s is not None:
                     delay_s = report.after_s
                 available_at = self._state.now() + timedelta(seconds=delay_s)

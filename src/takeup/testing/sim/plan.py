@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import Pipeline, Stage
-from takeup.core.policy import Retry
+from takeup.core.policy import RetryPolicy
 
 FAULTS_S = 12.0
 """How long faults may begin."""
@@ -18,8 +18,8 @@ END_S = 200.0
 POLL_S, RECOVERY_S, SWEEP_S, HEARTBEAT_S = 11.0, 4.0, 9.0, 9.0
 OFFLINE_S, DEFER_S, MARGIN_S, RPC_S = 22.0, 10.0, 1.5, 1.2
 
-_RETRY = Retry(max_attempts=3, initial_s=1.0, cap_s=3.0, jitter=0.5)
-_ONCE = Retry(kind="fixed", max_attempts=2, initial_s=2.0)
+_RETRY = RetryPolicy(max_attempts=3, initial_s=1.0, cap_s=3.0, jitter=0.5)
+_ONCE = RetryPolicy(kind="fixed", max_attempts=2, initial_s=2.0)
 
 
 def _pipeline(name: str, *stages: Stage) -> Pipeline:
@@ -40,7 +40,9 @@ PIPELINES = (
         _stage("join", "encode", phase="uploading_outputs"),
     ),
     _pipeline("gpu", _stage("encode", prefers="gpu", stall_s=8.0)),
-    _pipeline("cut", _stage("trim", requires=frozenset({"cutter"}), lease_s=8.0, retry=Retry(kind="none"))),
+    _pipeline(
+        "cut", _stage("trim", requires=frozenset({"cutter"}), lease_s=8.0, retry=RetryPolicy(kind="none"))
+    ),
     _pipeline("twin", _stage("left"), _stage("right", stall_s=9.0), _stage("both", "left", "right")),
 )
 

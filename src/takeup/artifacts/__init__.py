@@ -1,0 +1,1 @@
+"""Output files: staged under the token, sealed with a manifest, published by one rename."""

@@ -1,0 +1,1 @@
+"""Every setting with its meaning, default and unit."""

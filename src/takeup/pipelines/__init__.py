@@ -1,0 +1,1 @@
+"""Pipelines that come with Takeup, and how users' own ones are found."""
