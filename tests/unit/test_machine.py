@@ -107,13 +107,13 @@ def test_a_job_only_goes_forward():
 def test_the_orchestrator_ends_no_work_and_a_worker_advances_none():
     targets = {move.target for move in TASK.moves_of(Actor.ORCHESTRATOR)}
     assert targets == {"READY", "CANCELLED"}
-    assert {m.name for m in TASK.moves_of(Actor.WORKER)} == {"claim"}
+    assert {m.name for m in TASK.moves_of(Actor.WORKER)} == {"claim", "cut"}
 
 
 def test_each_facade_has_its_actors_moves():
     methods = {
         Actor.ORCHESTRATOR: (OrchestratorStore, {"ready": "advance", "abandon": "advance"}),
-        Actor.WORKER: (WorkerStore, {"claim": "claim"}),
+        Actor.WORKER: (WorkerStore, {"claim": "claim", "cut": "register"}),
         Actor.HOLDER: (
             WorkerStore,
             {

@@ -145,6 +145,14 @@ TASK = Machine(
             sets=("attempt", "refunds", *LEASE),
         ),
         Move(
+            "cut",
+            ("RUNNING",),
+            "RUNNING",
+            Actor.WORKER,
+            "a newer process registered under the id of the owner, so the lease is over now",
+            sets=("lease_expires_at",),
+        ),
+        Move(
             "expire",
             ("RUNNING",),
             "READY",

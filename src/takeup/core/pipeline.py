@@ -27,6 +27,8 @@ class Stage:
     phase: str = "processing"
     lease_s: float = 300.0
     stall_s: float | None = None
+    timeout_s: float | None = None
+    """How long one attempt may take in all; None: as long as it makes progress."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     version: int = 1
     function: StageFunction | None = field(default=None, compare=False, repr=False)
@@ -59,6 +61,7 @@ class Pipeline:
         retries: int | RetryPolicy | None = None,
         lease: str | float | None = None,
         stall: str | float | None = None,
+        timeout: str | float | None = None,
         **options: Any,
     ) -> Callable[[StageFunction], StageFunction]:
         """Declare the decorated function as a stage; `retries=3` means three attempts in all."""
@@ -73,6 +76,7 @@ class Pipeline:
                     needs=tuple(n if isinstance(n, str) else n.__name__ for n in needs),
                     lease_s=self.lease_s if lease is None else parse_duration(lease),
                     stall_s=None if stall is None else parse_duration(stall),
+                    timeout_s=None if timeout is None else parse_duration(timeout),
                     retry=retry,
                     function=function,
                     **{**options, "requires": frozenset(options.get("requires", ()))},
@@ -131,10 +135,11 @@ def check_stage(stage: Stage) -> None:
         if not NAME.match(capability):
             raise InvalidPipeline(f"stage {stage.name}: capability {capability!r} must match {NAME.pattern}")
     check_lease_s(stage.lease_s)
-    if stage.stall_s is not None and not 0 < stage.stall_s <= DELAY_S_MAX:
-        raise InvalidPipeline(
-            f"stage {stage.name}: stall {stage.stall_s} is not within 0 to {DELAY_S_MAX:.0f} s"
-        )
+    for name, limit_s in (("stall", stage.stall_s), ("timeout", stage.timeout_s)):
+        if limit_s is not None and not 0 < limit_s <= DELAY_S_MAX:
+            raise InvalidPipeline(
+                f"stage {stage.name}: {name} {limit_s} is not within 0 to {DELAY_S_MAX:.0f} s"
+            )
 
 
 def sorted_stages(stages: Sequence[Stage]) -> list[Stage]:

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from takeup.core.errors import InvalidInput
-from takeup.core.machine import MACHINES, PHASES
+from takeup.core.machine import CONTROL_STATUS, MACHINES, PHASES
 
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
@@ -28,6 +28,7 @@ _STATES = {
     for machine in MACHINES
     for part in ("states", "live", "final")
 }
+_CONTROL_WORDS = " ".join(f"WHEN '{status}' THEN '{word}'" for status, word in CONTROL_STATUS.items())
 
 
 def to_micros(moment: datetime) -> int:
@@ -163,6 +164,7 @@ _SHARED = {
     "end": "THEN 1 = 1 ELSE 1 = 0 END)",
     # Part of every holder's guard: an operator can switch a worker off in mid-run.
     "enabled": "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)",
+    "control_status": f"CASE * {_CONTROL_WORDS} END",
 }
 
 # A driver encodes an array item by item; numbers travel faster as one text, as the `n` of `g__0n` says.

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from takeup.core.errors import InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
-from takeup.core.machine import WORKER, Actor
+from takeup.core.machine import TASK, WORKER, Actor
 from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import NAME
 from takeup.core.plan import LanePlan
 from takeup.store.op import Op, Row, Rows, query
-from takeup.store.ops.moves import clip
+from takeup.store.ops.moves import clip, log_tasks
 
 SLOTS_MAX = 1000
 STAGE = re.compile(r"(\*|[a-z][a-z0-9_.-]*/(\*|[a-z][a-z0-9_.-]*))\Z")
@@ -21,6 +21,7 @@ ID_CHARS_MAX = 200
 def register(spec: WorkerSpec) -> Op[None]:
     """Make the worker known and active; a disabled one is refused until an operator enables it."""
     check_spec(spec)
+    cut = yield query("cut_leases", worker_id=spec.id)
     rows = yield query("workers_for_change", g=[(spec.id,)])
     if rows and rows[0]["disabled"]:
         raise WorkerRefused(f"worker {spec.id} is disabled")
@@ -44,6 +45,9 @@ def register(spec: WorkerSpec) -> Op[None]:
     }
     yield from add_lanes_of([me], lanes)
     yield from _log("register", [(spec.id, rows[0]["status"] if rows else None)])
+    reason = "a newer process of the worker registered"
+    entries = [(row["id"], "cut", "RUNNING", spec.id, row["nonce_hash"], reason) for row in cut]
+    yield from log_tasks(TASK.move("cut").actor, entries, None)
 
 
 def check_spec(spec: WorkerSpec) -> None:

@@ -23,6 +23,12 @@ UPDATE workers SET name = :name, kind = :kind, status = 'active', slots = :slots
   stages = :stages, metadata = :metadata, incarnation = incarnation + 1, registered_at = {now}, last_heartbeat_at = NULL
 WHERE id = :worker_id AND NOT disabled;
 
+-- name: cut_leases
+-- Who registers again is a new process: what its predecessor held is over now, not only when its time is up.
+UPDATE tasks SET lease_expires_at = {now}
+WHERE status = 'RUNNING' AND lease_owner = :worker_id AND lease_expires_at > {now}
+RETURNING id, nonce_hash;
+
 -- name: all_lanes
 SELECT id, pipeline, stage, requires, prefers FROM lanes;
 

@@ -102,9 +102,7 @@ async def fewer_slots_after_registering_again_are_kept(world: World) -> None:
     leases = await world.claim(limit=3)
     await world.finish(leases[0])
     await world.add_worker(slots=2)
-    assert await world.claim(limit=9) == [], "two of two slots are in use"
-    await world.finish(leases[1])
-    assert len(await world.claim(limit=9)) == 1
+    assert len(await world.claim(limit=9)) == 2, "what the older process held is free again"
     assert (await world.store.read.worker("w")).load == 2
 
 

@@ -113,6 +113,7 @@ OTHERS: dict[str, Try] = {
     "ready": lambda world, subject: world.store.orchestrator.advance([subject.job_id]),
     "abandon": lambda world, subject: world.store.orchestrator.advance([subject.job_id]),
     "claim": lambda world, _: world.claim("w", 9),
+    "cut": lambda world, _: world.add_worker("w"),
     "expire": lambda world, _: world.store.recovery.expire(),
     "bury": lambda world, _: world.store.recovery.expire(),
     "wake": lambda world, _: world.store.recovery.wake(),
@@ -190,7 +191,7 @@ async def try_refused(world: World, state: str) -> int:
         if expected_events(state, name):
             continue
         await prepare(world, subject, name)
-        if name == "cancel":
+        if name in ("cancel", "cut"):  # these change the job or the worker
             before = await world.store.read.task(subject.task_id), await events_of(world, subject)
             await OTHERS[name](world, subject)
             after = await world.store.read.task(subject.task_id), await events_of(world, subject)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from takeup.core.errors import InvalidInput, NotFound, WorkerRefused
-from takeup.core.model import WorkerSpec
+from takeup.core.model import Progress, WorkerSpec
 from takeup.testing.conformance.register import case
 from takeup.testing.conformance.world import World
 
@@ -26,18 +26,17 @@ async def a_worker_registers(world: World) -> None:
 async def a_worker_registers_again(world: World) -> None:
     await world.add_worker("w", 1, capabilities=("gpu",))
     await world.submit()
-    lease = await world.lease()
+    await world.lease()
     world.advance(5)
     await world.store.worker.heartbeat(["w"])
     world.advance(5)
-    async with world.logs("worker register active>active"):
+    async with world.logs("worker register active>active", "task cut RUNNING>RUNNING"):
         await world.add_worker("w", 4, name="new")
     worker = await world.store.read.worker("w")
     assert (worker.name, worker.slots, worker.incarnation) == ("new", 4, 2)
     assert (worker.capabilities, worker.last_heartbeat_at, worker.load) == (frozenset(), None, 1)
     assert world.clock is not None
     assert worker.registered_at == world.clock.now()
-    await world.finish(lease)
     await world.store.operator.drain(["w"])
     async with world.logs("worker register draining>active"):
         await world.add_worker("w")
@@ -184,3 +183,19 @@ async def a_disabled_worker_can_be_lost_but_not_revived(world: World) -> None:
     await world.store.operator.enable(["w"])
     async with world.logs("worker revive offline>active"):
         assert await world.store.worker.heartbeat(["w"]) == {"w": "active"}
+
+
+@case()
+async def a_new_process_of_a_worker_ends_the_leases_of_the_old_one(world: World) -> None:
+    """Registered again, the worker holds nothing: the old token is void, the task is taken back at once."""
+    await world.add_worker("w", slots=2)
+    await world.add_worker("other")
+    job_id = await world.submit(world.pipeline(world.stage("main", attempts=2)))
+    (lease,) = await world.claim("w")
+    await world.add_worker("w", slots=2)
+    (answer,) = await world.store.worker.renew("w", [Progress(lease.held, 10.0)])
+    assert (answer.accepted, answer.order) == (False, "lost")
+    (taken,) = await world.claim("other")
+    assert (taken.task_id, taken.attempt, taken.token.epoch) == (lease.task_id, 2, 2)
+    names = [event.event for event in await world.events(job_id) if event.task_id == lease.task_id]
+    assert names == ["create", "claim", "cut", "expire", "claim"]

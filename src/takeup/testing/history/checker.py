@@ -122,7 +122,7 @@ class Checker:
             state.since = state.paused_at = event.logged_at
         if event.event == "claim":
             self._lease(state, event)
-        elif event.event == "renew":
+        elif event.event in ("renew", "cut"):
             state.expires = event.lease_expires_at or state.expires
         elif state.owner is not None and event.to_status != "RUNNING":
             self._unlease(state, event)

@@ -16,6 +16,8 @@ def check(history: History, state: TaskState, event: Event) -> bool:
         return _claim(history, state, event)
     if name == "renew":
         return _renew(history, state, event)
+    if name == "cut":
+        return _cut(history, state, event)
     if name in HOLDER_ENDS:
         return _end(history, state, event)
     if name in ("expire", "bury"):
@@ -107,6 +109,16 @@ def _bad_extension(history: History, state: TaskState, event: Event) -> str | No
         if not event.logged_at - history.settings.log_lag <= started <= event.logged_at + MICROSECOND:
             return "the new lease does not last its length from the renewal"
     return None
+
+
+def _cut(history: History, state: TaskState, event: Event) -> bool:
+    """I5, the one exception: the owner's own newer process ends the lease of the older one."""
+    why = _holds(state, event)
+    if why is None and (event.lease_expires_at is None or event.lease_expires_at > event.logged_at):
+        why = "the lease goes on"
+    if why:
+        history.break_task("I5", f"cut short though {why}", state, state.last, event)
+    return why is not None
 
 
 def _recover(history: History, state: TaskState, event: Event) -> bool:

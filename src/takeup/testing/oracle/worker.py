@@ -46,11 +46,21 @@ class OracleWorker(OracleReports):
         }
         if known:
             state.move_worker(spec.id, "register", incarnation=known.incarnation + 1, **fields)
+            self._cut(spec.id)
             return
         state.workers[spec.id] = Worker(
             id=spec.id, status=WORKER.initial[0], disabled=False, incarnation=1, **fields
         )
         state.log_worker(spec.id, "register", Actor.WORKER, None)
+
+    def _cut(self, worker_id: str) -> None:
+        """End the leases of the process that had this id before."""
+        now = self._state.now()
+        for row in self._state.tasks.values():
+            expires_at = row.task.lease_expires_at
+            if row.task.lease_owner == worker_id and expires_at is not None and expires_at > now:
+                reason = "a newer process of the worker registered"
+                self._state.move_task(row, "cut", reason=reason, lease_expires_at=now)
 
     async def heartbeat(self, worker_ids: Sequence[str]) -> dict[str, str]:
         """Say that these workers live."""

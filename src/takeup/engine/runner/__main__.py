@@ -1,0 +1,57 @@
+"""Runs stages as a worker orders: `python -m takeup.engine.runner`, started by the guardian with its line as fd 3."""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from takeup.artifacts.local import LocalArtifacts
+from takeup.artifacts.scratch import Scratch
+from takeup.core.errors import TakeupError
+from takeup.core.pipeline import Pipeline
+from takeup.engine.guardian import RUNNER_FD
+from takeup.engine.runner.channel import Channel
+from takeup.engine.runner.execution import Execution
+from takeup.engine.wire import Frame
+from takeup.pipelines.loading import load_all
+
+
+def main() -> None:
+    """Load the pipelines, say so, and run what comes until the worker is gone."""
+    channel = Channel(socket.socket(fileno=RUNNER_FD))
+    setup = channel.receive()
+    if setup is None:
+        return
+    try:
+        pipelines = load_all(setup["sources"])
+    except TakeupError as error:
+        channel.send({"op": "broken", "error": str(error), "help": error.help})
+        return
+    channel.send({"op": "ready", "pipelines": {name: describe(p) for name, p in pipelines.items()}})
+    asyncio.run(serve(channel, pipelines, setup))
+
+
+def describe(pipeline: Pipeline) -> dict[str, Any]:
+    """What the worker needs to know of a pipeline."""
+    stages = {name: {"version": s.version, "timeout_s": s.timeout_s} for name, s in pipeline.stages.items()}
+    return {"version": pipeline.version, "stages": stages}
+
+
+async def serve(channel: Channel, pipelines: Mapping[str, Pipeline], setup: Frame) -> None:
+    """Obey until the line ends; then this process ends at once, whatever its stages are doing."""
+    loop = asyncio.get_running_loop()
+    places = LocalArtifacts(Path(setup["storage"])), Scratch(Path(setup["scratch"]))
+    execution = Execution(channel, pipelines, places, threads=setup["threads"])
+
+    def obey(frame: Frame) -> None:
+        loop.call_soon_threadsafe(execution.obey, frame)
+
+    channel.listen(obey, lambda: os._exit(0))
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

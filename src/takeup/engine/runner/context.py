@@ -1,0 +1,178 @@
+"""What a stage is given: its parameters and inputs, and ways to put out files, report, log and run commands."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from takeup.artifacts.layout import TaskFolder, check_name
+from takeup.artifacts.local import LocalArtifacts
+from takeup.artifacts.scratch import Scratch
+from takeup.core.ids import new_id
+from takeup.core.report import check_percent
+from takeup.engine.runner.channel import Channel
+from takeup.engine.runner.inputs import Input, Inputs, Made
+from takeup.engine.runner.steps import Step, StepFailed, run_command
+
+PROGRESS_EVERY_S = 0.1
+NOTE_CHARS_MAX = 500
+MESSAGE_CHARS_MAX = 8000
+
+
+class Log:
+    """A stage's own log lines; they carry job, task, attempt and epoch by themselves."""
+
+    def __init__(self, send: Callable[[Mapping[str, Any]], None]) -> None:
+        """Lines go to the worker."""
+        self._send = send
+
+    def debug(self, message: str, **fields: Any) -> None:
+        """For somebody who looks closely."""
+        self._write("debug", message, fields)
+
+    def info(self, message: str, **fields: Any) -> None:
+        """Something worth knowing happened."""
+        self._write("info", message, fields)
+
+    def warning(self, message: str, **fields: Any) -> None:
+        """Something is odd, but the work goes on."""
+        self._write("warn", message, fields)
+
+    def error(self, message: str, **fields: Any) -> None:
+        """Something went wrong."""
+        self._write("error", message, fields)
+
+    def _write(self, level: str, message: str, fields: Mapping[str, Any]) -> None:
+        kept = {name: _plain(value) for name, value in fields.items()}
+        self._send({"op": "log", "level": level, "message": str(message)[:MESSAGE_CHARS_MAX], "fields": kept})
+
+
+class Context:
+    """One attempt at one task, as its stage sees it."""
+
+    def __init__(
+        self,
+        start: Mapping[str, Any],
+        *,
+        needs: tuple[str, ...],
+        places: tuple[LocalArtifacts, Scratch],
+        channel: Channel,
+        loop: asyncio.AbstractEventLoop,
+        is_async: bool,
+    ) -> None:
+        """Made by the runner; `start` is what the worker sent."""
+        self.task_id: int = start["task_id"]
+        self.job_id: str = start["job_id"]
+        self.pipeline: str = start["pipeline"]
+        self.stage: str = start["stage"]
+        self.segment: int | None = start["segment"]
+        self.generation: int = start["generation"]
+        self.attempt: int = start["attempt"]
+        self.max_attempts: int = start["max_attempts"]
+        self.subject: str | None = start["subject"]
+        self.spec: Mapping[str, Any] = start["spec"]
+        self.parameters: Mapping[str, Any] = {**start["spec"], **start["parameters"]}
+        self.inputs = Inputs(needs, self._fetch)
+        self.log = Log(self._tell)
+        self.cancelled = False
+        """Set when the worker orders a stop; a moment later the process is killed."""
+        self.folder = TaskFolder(self.task_id, start["epoch"], start["nonce_hash"])
+        self.has_outputs = False
+        self._artifacts, self._scratch = places
+        self._channel = channel
+        self._loop = loop
+        self.is_async = is_async
+        self._reported_at = 0.0
+
+    @property
+    def scratch(self) -> Path:
+        """A directory of this attempt alone, removed when it ends."""
+        return self._scratch.make(self.folder)
+
+    def output(self, name: str) -> Path:
+        """Where to write the output file of this name; it becomes visible if and only if this attempt wins."""
+        path = self._artifacts.stage(self.folder) / check_name(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.has_outputs = True
+        return path
+
+    def progress(self, percent: float | None = None, note: str | None = None) -> None:
+        """Say how far the work is; a stage with a stall limit must say so now and then."""
+        checked = check_percent(percent)
+        now = time.monotonic()
+        if now - self._reported_at >= PROGRESS_EVERY_S or checked == 100:  # noqa: PLR2004 - percent
+            self._reported_at = now
+            text = None if note is None else str(note)[:NOTE_CHARS_MAX]
+            self._tell({"op": "progress", "percent": checked, "note": text})
+
+    def step(
+        self,
+        *command: str | Path,
+        kind: str = "command",
+        check: bool = True,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Any:
+        """Run a command and record it; await this in an async stage. A failed command raises, unless told not to."""
+        running = self._step(command, kind=kind, check=check, cwd=cwd, env=env, on_line=on_line)
+        if self.is_async:
+            return running
+        return asyncio.run_coroutine_threadsafe(running, self._loop).result()
+
+    async def _step(
+        self,
+        command: tuple[str | Path, ...],
+        *,
+        kind: str,
+        check: bool,
+        cwd: Path | None,
+        env: Mapping[str, str] | None,
+        on_line: Callable[[str], None] | None,
+    ) -> Step:
+        record = {
+            "op": "step",
+            "step_id": new_id("step", os.urandom),
+            "kind": kind,
+            "command": list(map(str, command)),
+        }
+        self._tell({**record, "state": "begun"})
+        try:
+            step = await run_command(command, cwd=cwd, env=env, on_line=on_line)
+        except BaseException as error:
+            self._tell(
+                {**record, "state": "ended", "error": f"{type(error).__name__}: {error}"[:MESSAGE_CHARS_MAX]}
+            )
+            raise
+        ended = {"exit_code": step.exit_code, "stdout": step.stdout, "stderr": step.stderr}
+        self._tell({**record, **ended, "state": "ended", "duration_ms": step.duration_ms})
+        if check and step.exit_code != 0:
+            raise StepFailed(step)
+        return step
+
+    def _fetch(self, stage: str) -> Input:
+        made: list[Made] = []
+        after: int | None = -1
+        while after is not None:
+            question = {"what": "inputs", "id": self.task_id, "stage": stage, "after": after}
+            page = self._channel.ask(question)
+            made += [
+                Made(
+                    row["segment"],
+                    row["result"],
+                    {name: self._artifacts.open_path(key) for name, key in row["files"].items()},
+                )
+                for row in page["made"]
+            ]
+            after = page["after"]
+        return Input(stage, made)
+
+    def _tell(self, frame: Mapping[str, Any]) -> None:
+        self._channel.send({**frame, "id": self.task_id})
+
+
+def _plain(value: Any) -> Any:
+    """A log field as JSON can hold it."""
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)[:MESSAGE_CHARS_MAX]
