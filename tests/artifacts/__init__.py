@@ -1,0 +1,1 @@
+"""Outputs and scratch on a real disk."""
