@@ -28,6 +28,7 @@ PARAMETRIC = {
 # Statements that name their states, and the moves they make.
 LITERALS = {
     ("tasks", "claim_tasks"): ("claim",),
+    ("tasks", "claim_task"): ("claim",),
     ("tasks", "complete_tasks"): ("complete",),
     ("tasks", "expire_tasks"): ("expire", "bury"),
     ("outbox", "take_messages"): ("take",),

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from random import SystemRandom
 
+from takeup.core.control import Adoption, Claimable, ControlRow
 from takeup.core.errors import TakeupError
 from takeup.core.ids import RandomBytes, new_id
 from takeup.core.model import (
@@ -35,6 +36,8 @@ from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
     archive,
     claim,
+    claim_task,
+    control,
     operate,
     orchestrate,
     outbox,
@@ -107,6 +110,24 @@ class ReadStore:
         """A page of the audit log."""
         return await self._driver.read(read.events, after, limit, job_id)
 
+    async def control_rows(
+        self, pipeline: str, where: control.ControlFilter | None = None, *, after: str = "", limit: int = 1000
+    ) -> list[ControlRow]:
+        """A page of the control table of a pipeline; `after` is the job id of the last row before it."""
+        return await self._driver.read(control.rows, pipeline, where or control.ControlFilter(), after, limit)
+
+    async def control_row(self, subject: str) -> ControlRow | None:
+        """The row of one subject in its control table."""
+        return await self._driver.read(control.row_of, subject)
+
+    async def worklist(self, pipeline: str, *, stage: str | None = None, limit: int = 100) -> list[Claimable]:
+        """What of a control table can be claimed now, most urgent first."""
+        return await self._driver.read(control.worklist, pipeline, stage, limit)
+
+    async def worklist_of(self, subject: str, *, limit: int = 100) -> list[Claimable]:
+        """What of one subject can be claimed now."""
+        return await self._driver.read(control.worklist_of, subject, limit)
+
     async def now(self) -> datetime:
         """The database's time, by which all leases and delays are kept."""
         return await self._driver.read(read.clock)
@@ -131,6 +152,10 @@ class WorkerStore:
     async def leave(self, worker_ids: Sequence[str]) -> list[str]:
         """Say good-bye."""
         return await self._driver.run(worker.leave, worker_ids)
+
+    async def claim_task(self, request: claim.ClaimRequest, task_id: int) -> Lease | None:
+        """Lease this one task; None if it cannot be claimed by this worker now."""
+        return await self._driver.run(claim_task.claim_task, request, task_id)
 
     async def claim(self, request: claim.ClaimRequest) -> list[Lease]:
         """Lease tasks; a claim that finds none first takes back a few leases that are over."""
@@ -237,6 +262,13 @@ class OperatorStore:
         """Create jobs, all or none; a job whose key is known is not created again. Answers with their ids."""
         plans = [(new_id("job", self._random), plan_job(job)) for job in jobs]
         return await self._driver.run(submit.submit, plans, request_id=request_id)
+
+    async def adopt(
+        self, adoptions: Sequence[Adoption], *, reason: str = "adopted", request_id: str | None = None
+    ) -> list[str | None]:
+        """Create jobs for subjects that never had one; answers with None where one had: it is untouched."""
+        plans = [(new_id("job", self._random), plan_job(one.job), one) for one in adoptions]
+        return await self._driver.run(control.adopt, plans, reason=reason, request_id=request_id)
 
     async def cancel(self, job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> list[str]:
         """Cancel jobs; what runs is told to stop and its token is void at once."""

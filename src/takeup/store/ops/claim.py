@@ -64,7 +64,7 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
     )
     if not rows:
         again = yield query("claimed_before", worker_id=request.worker_id, request_id=request.request_id)
-        return _leases(again, hashes)
+        return leases_of(again, hashes)
     if not is_whole(rows):
         yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
         move = TASK.move("claim")
@@ -73,8 +73,8 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
             [(row["id"], move.name, "READY", request.worker_id, row["nonce_hash"], None) for row in rows],
             request.request_id,
         )
-        yield from _start_jobs(picked, {row["id"] for row in rows}, request.request_id)
-    return _leases(rows, hashes)
+        yield from start_jobs(picked, {row["id"] for row in rows}, request.request_id)
+    return leases_of(rows, hashes)
 
 
 def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
@@ -99,7 +99,7 @@ def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:
     return free, candidates[:count]
 
 
-def _start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op[None]:
+def start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op[None]:
     """Let each job enter the furthest phase of the tasks that were claimed of it."""
     entering: dict[str, tuple[str, str]] = {}
     for row in picked:
@@ -113,7 +113,8 @@ def _start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op
         yield query("log_jobs", g=entries, actor=JOB.moves[0].actor.value, request_id=request_id)
 
 
-def _leases(rows: Sequence[Row], nonces: Mapping[str, str]) -> list[Lease]:
+def leases_of(rows: Sequence[Row], nonces: Mapping[str, str]) -> list[Lease]:
+    """The leases of these rows whose nonce the caller knows, most urgent first."""
     leases = []
     for row in rows:
         *fields, parameters, epoch, hash_ = (*row.values(),)[:LEASE_COLUMNS]

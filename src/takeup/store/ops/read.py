@@ -39,7 +39,7 @@ def jobs(where: JobFilter, before: Job | None, limit_count: int) -> Op[list[Job]
         user_id=where.user_id,
         before_id=before.id if before else None,
         before_at=before.created_at if before else None,
-        limit_count=_page(limit_count),
+        limit_count=page_size(limit_count),
     )
     return [job_of(row) for row in rows]
 
@@ -54,19 +54,19 @@ def task(task_id: int) -> Op[Task]:
 
 def tasks(job_id: str, after: int, limit_count: int) -> Op[list[Task]]:
     """A page of a job's tasks, oldest first."""
-    rows = yield query("tasks_page", job_id=job_id, after=after, limit_count=_page(limit_count))
+    rows = yield query("tasks_page", job_id=job_id, after=after, limit_count=page_size(limit_count))
     return [task_of(row) for row in rows]
 
 
 def attempts(job_id: str, limit_count: int) -> Op[list[Attempt]]:
     """The claims of a job's tasks and how each ended."""
-    rows = yield query("attempts_of_job", job_id=job_id, limit_count=_page(limit_count))
+    rows = yield query("attempts_of_job", job_id=job_id, limit_count=page_size(limit_count))
     return [attempt_of(row) for row in rows]
 
 
 def artifacts(job_id: str, limit_count: int) -> Op[list[Artifact]]:
     """The output files of a job."""
-    rows = yield query("artifacts_of_job", job_id=job_id, limit_count=_page(limit_count))
+    rows = yield query("artifacts_of_job", job_id=job_id, limit_count=page_size(limit_count))
     return [artifact_of(row) for row in rows]
 
 
@@ -92,14 +92,14 @@ def worker(worker_id: str) -> Op[Worker]:
 
 def workers(after: str, limit_count: int) -> Op[list[Worker]]:
     """A page of workers in the order of their ids."""
-    rows = yield query("workers_page", after=after, limit_count=_page(limit_count))
+    rows = yield query("workers_page", after=after, limit_count=page_size(limit_count))
     return [worker_of(row) for row in rows]
 
 
 def events(after: int, limit_count: int, job_id: str | None = None) -> Op[list[Event]]:
     """A page of the audit log, of one job or of all."""
     name = "audit_page" if job_id is None else "audit_of_job"
-    rows = yield query(name, after=after, limit_count=_page(limit_count), job_id=job_id)
+    rows = yield query(name, after=after, limit_count=page_size(limit_count), job_id=job_id)
     return [event_of(row) for row in rows]
 
 
@@ -110,7 +110,9 @@ def clock() -> Op[datetime]:
     return now
 
 
-def _page(limit_count: int) -> int:
+def page_size(limit_count: int) -> int:
+    """A bounded number of rows, or an error that says the bound."""
+    """The size of a page, within its bounds."""
     if not 1 <= limit_count <= PAGE_MAX:
         raise InvalidInput(f"a page of {limit_count} rows is not within 1 to {PAGE_MAX}")
     return limit_count

@@ -1,7 +1,9 @@
 """What recovery does: leases that ran out, retries that are due, all by the database's clock."""
 
+from collections.abc import Sequence
+
 from takeup.core.machine import Actor
-from takeup.store.op import Op, query
+from takeup.store.op import Op, Row, query
 from takeup.store.ops.moves import close_jobs, log_tasks, move_tasks
 
 
@@ -11,8 +13,11 @@ def expire(limit_count: int) -> Op[list[int]]:
     A row that another transaction holds is passed by and found again by the next pass.
     """
     overdue = yield query("overdue_tasks", limit_count=limit_count)
-    if not overdue:
-        return []
+    return (yield from take_back(overdue)) if overdue else []
+
+
+def take_back(overdue: Sequence[Row]) -> Op[list[int]]:
+    """End the leases of these rows, as just read, if they are over still."""
     found = {row["id"]: row for row in overdue}
     reasons = {
         row[

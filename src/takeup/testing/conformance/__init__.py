@@ -10,11 +10,13 @@ A case that is `large` makes 10,000 tasks; one with `any_clock` also runs on the
 """
 
 from takeup.testing.conformance import (  # noqa: F401 - importing a module registers its cases
+    adopt,
     advance,
     archive,
     batches,
     cancel,
     claim,
+    claim_task,
     complete,
     control,
     fail,

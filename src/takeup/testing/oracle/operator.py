@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from takeup.core.control import Adoption
 from takeup.core.errors import (
     IdempotencyMismatch,
     IllegalMove,
@@ -17,7 +18,8 @@ from takeup.core.machine import JOB, TASK, WAITING, Actor
 from takeup.core.model import CONTROLS, Control, Job
 from takeup.core.plan import JobPlan, NewJob, plan_job
 from takeup.core.policy import check_priority
-from takeup.testing.oracle.recovery import OracleRecovery, check_workers, expand
+from takeup.store.ops.control import check_adoptions
+from takeup.testing.oracle.recovery import OracleOrchestrator, OracleRecovery, check_workers, expand
 from takeup.testing.oracle.state import JobRow, State, TaskRow, clip
 
 CONTROL_EVENTS = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
@@ -53,6 +55,29 @@ class OracleOperator:
         self._check_subjects([plan for _, plan in fresh])
         for job_id, plan in fresh:
             self._add(job_id, plan, request_id)
+        return answers
+
+    async def adopt(
+        self, adoptions: Sequence[Adoption], *, reason: str = "adopted", request_id: str | None = None
+    ) -> list[str | None]:
+        """Create jobs for subjects that never had one, each at the stage where its work goes on."""
+        plans = [(new_id("job", self._random), plan_job(one.job), one) for one in adoptions]
+        check_adoptions(adoptions)
+        answers: list[str | None] = []
+        for job_id, plan, _ in plans:
+            rows = [*self._state.jobs.values(), *self._state.archived.values()]
+            is_known = any(row.job.subject == plan.subject for row in rows)
+            answers.append(None if is_known else job_id)
+            if not is_known:
+                self._add(job_id, plan, request_id)
+        started = [job_id for job_id, _, one in plans if job_id in answers and one.done]
+        skipped = [job_id for job_id, _, one in plans if job_id in answers and one.is_skipped]
+        for job_id, _, one in plans:
+            for task in self._state.tasks_of(job_id):
+                if task.task.stage in one.done:
+                    self._state.move_task(task, "skip", reason=clip(reason))
+        await self.set_control(skipped, "SKIP", reason=reason)
+        await OracleOrchestrator(self._state).advance([i for i in started if i not in skipped])
         return answers
 
     async def cancel(self, job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> list[str]:

@@ -6,10 +6,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from takeup.core.control import Claimable, ControlRow
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.machine import TASK
 from takeup.core.model import Artifact, Attempt, Event, Job, Task, Worker
+from takeup.store.ops.control import ControlFilter
 from takeup.store.ops.read import PAGE_MAX, JobFilter
+from takeup.testing.oracle import control
 from takeup.testing.oracle.state import State
 
 T = TypeVar("T")
@@ -105,6 +108,31 @@ class OracleRead:
         """A page of the audit log."""
         is_wanted: Callable[[Event], bool] = lambda event: job_id is None or event.job_id == job_id  # noqa: E731
         return page([e for e in self._state.events if e.seq > after and is_wanted(e)], limit)
+
+    async def control_rows(
+        self, pipeline: str, where: ControlFilter | None = None, *, after: str = "", limit: int = 1000
+    ) -> list[ControlRow]:
+        """A page of the control table of a pipeline."""
+        return page(control.control_rows(self._state, pipeline, where or ControlFilter(), after), limit)
+
+    async def control_row(self, subject: str) -> ControlRow | None:
+        """The row of one subject in its control table."""
+        rows = [row for row in control.newest(self._state) if row.job.subject == subject]
+        return control.control_row(self._state, rows[0]) if rows else None
+
+    async def worklist(self, pipeline: str, *, stage: str | None = None, limit: int = 100) -> list[Claimable]:
+        """What of a control table can be claimed now, most urgent first."""
+        rows = [row for row in self._state.tasks.values() if row.task.pipeline == pipeline]
+        rows = [row for row in rows if stage in (None, row.task.stage)]
+        rows.sort(key=lambda row: (-row.task.priority, row.task.available_at, row.task.id))
+        return page(control.claimable(self._state, rows), limit)
+
+    async def worklist_of(self, subject: str, *, limit: int = 100) -> list[Claimable]:
+        """What of one subject can be claimed now."""
+        jobs = [row for row in self._state.jobs.values() if row.job.subject == subject]
+        rows = [task for row in jobs for task in self._state.tasks_of(row.job.id)]
+        rows.sort(key=lambda row: (row.plan.position, row.task.id))
+        return page(control.claimable(self._state, rows), limit)
 
     async def now(self) -> datetime:
         """The clock's moment."""

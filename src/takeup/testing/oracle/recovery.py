@@ -24,13 +24,18 @@ class OracleRecovery:
 
     async def expire(self, *, limit: int = 1000) -> list[int]:
         """Take back tasks whose lease is over."""
-        state, moved = self._state, []
+        state = self._state
         overdue = [
             row
             for row in state.tasks.values()
             if row.task.lease_expires_at is not None and row.task.lease_expires_at <= state.now()
         ]
-        for row in overdue[:limit]:
+        return self.take_back(overdue[:limit])
+
+    def take_back(self, overdue: Sequence[TaskRow]) -> list[int]:
+        """End these leases."""
+        state, moved = self._state, []
+        for row in overdue:
             task = row.task
             reason = (
                 f"the lease of {task.lease_owner} ran out in attempt {task.attempt} of {task.max_attempts}"

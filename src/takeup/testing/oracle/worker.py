@@ -88,19 +88,48 @@ class OracleWorker(OracleReports):
             leases = self._claim(request)
         return leases
 
-    def _claim(self, request: ClaimRequest) -> list[Lease]:
-        state = self._state
-        worker = state.workers.get(request.worker_id)
+    async def claim_task(self, request: ClaimRequest, task_id: int) -> Lease | None:
+        """Lease this one task; a lease on it that is over is taken back first."""
+        state, row = self._state, self._state.tasks.get(task_id)
+        worker = self._claimer(request)
+        may_serve = worker and row and row.plan.lane.fits(worker.capabilities, worker.stages)
+        if worker and row and may_serve and row.task.control == row.task.job_control == "READY":
+            expires_at = row.task.lease_expires_at
+            if expires_at is not None and expires_at <= state.now():
+                self._recovery.take_back([row])
+            free = self._free_slots(worker)
+            if free and self._is_claimable(row):
+                self._lease(row, free[0], lease_nonces(request.secret, 1)[0], request)
+                self._start_jobs([row], request.request_id)
+        return next(iter(self._leases_of(replace(request, limit=1))), None)
+
+    def _claimer(self, request: ClaimRequest) -> Worker | None:
+        """The worker of a request that may take something new."""
+        worker = self._state.workers.get(request.worker_id)
         may_claim = worker is not None and worker.status == "active" and not worker.disabled
-        if worker and may_claim and request.request_id not in state.claims:
+        return worker if may_claim and request.request_id not in self._state.claims else None
+
+    def _free_slots(self, worker: Worker) -> list[int]:
+        state = self._state
+        used = {row.task.lease_slot for row in state.tasks.values() if row.task.lease_owner == worker.id}
+        free = [slot for slot in range(1, worker.slots + 1) if slot not in used]
+        return free[: max(worker.slots - state.load(worker.id), 0)]
+
+    def _claim(self, request: ClaimRequest) -> list[Lease]:
+        worker = self._claimer(request)
+        if worker:
             offers = self._offers(worker, request)
             for row, slot, nonce in offers:
                 self._lease(row, slot, nonce, request)
             self._start_jobs([row for row, _, _ in offers], request.request_id)
+        return self._leases_of(request)
+
+    def _leases_of(self, request: ClaimRequest) -> list[Lease]:
+        """What this request holds now."""
         nonces = {nonce_hash(nonce): nonce for nonce in lease_nonces(request.secret, request.limit)}
         leases = [
             lease_of(row, nonces[row.nonce_hash])
-            for row in state.tasks.values()
+            for row in self._state.tasks.values()
             if row.task.lease_owner == request.worker_id
             and row.claim_request == request.request_id
             and row.nonce_hash in nonces
@@ -110,9 +139,7 @@ class OracleWorker(OracleReports):
     def _offers(self, worker: Worker, request: ClaimRequest) -> list[tuple[TaskRow, int, str]]:
         """Which tasks this claim takes, on which slots and with which nonces."""
         state = self._state
-        used = {row.task.lease_slot for row in state.tasks.values() if row.task.lease_owner == worker.id}
-        free = [slot for slot in range(1, worker.slots + 1) if slot not in used]
-        free = free[: max(worker.slots - state.load(worker.id), 0)]
+        free = self._free_slots(worker)
         lanes: dict[LanePlan, list[TaskRow]] = {}
         for row in sorted(state.tasks.values(), key=urgency):
             if self._is_claimable(row) and row.plan.lane.fits(worker.capabilities, worker.stages):
