@@ -1,1 +1,158 @@
 """The composition root: settings in, running parts out."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from takeup import __version__
+from takeup.config import Settings
+from takeup.core.errors import StoreConfig
+from takeup.core.ids import digest
+from takeup.core.model import WorkerSpec
+from takeup.core.plan import NewJob
+from takeup.dispatch.bell import Bell, FileBell, NotifyBell
+from takeup.engine.loop import Loop, keep_running
+from takeup.engine.options import WorkerOptions
+from takeup.engine.orchestrator import Orchestrator
+from takeup.engine.outbox import Outbox
+from takeup.engine.recovery import Recovery
+from takeup.engine.runners import RunnerSetup
+from takeup.engine.sweeper import Sweeper
+from takeup.engine.worker import Worker
+from takeup.pipelines.loading import absolute
+from takeup.store.store import Store
+
+
+@dataclass(eq=False)
+class App:
+    """One open database with its bell: what every command works with."""
+
+    settings: Settings
+    store: Store
+    bell: Bell
+
+    async def submit(self, jobs: Sequence[NewJob]) -> list[str]:
+        """Create jobs and say so."""
+        ids = await self.store.operator.submit(jobs)
+        self.bell.ring("work")
+        return ids
+
+    def orchestrator(self) -> Orchestrator:
+        """The loop that advances jobs."""
+        return Orchestrator(self.store.orchestrator, self.bell, period_s=self.settings.orchestrator_interval)
+
+    def recovery(self) -> Recovery:
+        """The loop that takes back what is overdue."""
+        return Recovery(
+            self.store.recovery,
+            self.bell,
+            period_s=self.settings.recovery_interval,
+            offline_s=self.settings.worker_offline_threshold_minutes * 60,
+            grace_s=self.settings.recovery_grace,
+        )
+
+    def outbox(self) -> Outbox:
+        """The loop that sends messages."""
+        return Outbox(self.store.recovery, self.bell, period_s=self.settings.outbox_interval)
+
+    def sweeper(self) -> Sweeper:
+        """The loop that publishes and removes files."""
+        settings = self.settings
+        return Sweeper(
+            self.store.worker, settings.storage, settings.scratch, period_s=settings.sweep_interval
+        )
+
+    def loops(self) -> list[Loop]:
+        """Everything but the workers."""
+        return [self.orchestrator(), self.recovery(), self.outbox(), self.sweeper()]
+
+    def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
+        """A worker for the pipelines of these sources."""
+        settings = self.settings
+        slots = options.pop("slots", None) or settings.worker_slots or os.cpu_count() or 1
+        processes = min(options.pop("processes", None) or settings.worker_processes or slots, slots)
+        per_process = -(-slots // processes)
+        spec = WorkerSpec(
+            id=worker_id,
+            name=options.pop("name", "") or socket.gethostname(),
+            slots=processes * per_process,
+            capabilities=frozenset(options.pop("capabilities", ())),
+            stages=tuple(options.pop("stages", ())) or ("*",),
+            metadata={"host": socket.gethostname(), "pid": os.getpid(), "version": __version__},
+        )
+        setup = RunnerSetup(
+            sources=tuple(absolute(source) for source in sources),
+            storage=settings.storage.resolve(),
+            scratch=settings.scratch.resolve(),
+            per_process=per_process,
+        )
+        return Worker(
+            self.store.worker,
+            WorkerOptions(
+                spec,
+                setup,
+                processes=processes,
+                batch=settings.worker_batch,
+                poll_s=settings.worker_poll_interval,
+                defer_s=settings.worker_defer,
+                heartbeat_s=settings.worker_heartbeat_interval,
+                glance_s=settings.worker_order_interval,
+                drain_s=settings.worker_drain_timeout,
+                grace_s=settings.recovery_grace,
+                reserve_bytes=settings.disk_reserve_mb * 1024 * 1024,
+            ),
+            self.bell,
+        )
+
+
+@asynccontextmanager
+async def open_app(settings: Settings, *, upgrade: bool | None = None) -> AsyncIterator[App]:
+    """Open the database (an embedded one is brought up to date by itself) and its bell."""
+    is_embedded = not settings.database.startswith("postgres")
+    if is_embedded and not settings.database_url:
+        make_folder(settings.data_dir)
+    store = await Store.open(settings.database, upgrade=is_embedded if upgrade is None else upgrade)
+    bell = bell_of(store)
+    try:
+        yield App(settings, store, bell)
+    finally:
+        if isinstance(bell, NotifyBell):
+            await bell.flush()
+        await bell.close()
+        await store.close()
+
+
+def bell_of(store: Store) -> Bell:
+    """The bell that reaches every process on this database."""
+    driver: Any = store.driver
+    if driver.dialect.name == "postgres":
+        return NotifyBell(driver.notify, driver.listen)
+    return FileBell(driver.mark) if driver.dialect.name == "sqlite" else Bell()
+
+
+def make_folder(folder: Path) -> None:
+    """Make a data directory, or say in one line why it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise StoreConfig(f"the data directory {folder} cannot be written: {error.strerror}") from error
+
+
+async def run_loops(loops: Sequence[Loop], stop: asyncio.Event) -> None:
+    """Run loops until told to stop."""
+    async with asyncio.TaskGroup() as group:
+        for loop in loops:
+            group.create_task(keep_running(loop, stop, getattr(loop, "ear", None)))
+
+
+def local_worker_id(settings: Settings) -> str:
+    """The id of the worker inside a command: the same for the same folder, so a restart is recognised."""
+    return f"local-{socket.gethostname()}-{digest(str(settings.data_dir.resolve()))[:8]}"

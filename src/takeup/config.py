@@ -1,1 +1,133 @@
-"""Every setting with its meaning, default and unit."""
+"""Every setting with its meaning, default and unit.
+
+A value comes from `takeup.toml`, from an environment variable with the prefix `TAKEUP_`, or from a flag; the
+later wins. A wrong or contradictory value stops the start with one clear line.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from takeup.core.errors import InvalidInput
+
+PREFIX = "TAKEUP_"
+FILE = "takeup.toml"
+DATA_DIR = Path("takeup-data")
+
+
+class InvalidSetting(InvalidInput):
+    """A setting has a value that cannot be used."""
+
+    help = "Correct the setting that the message names: in takeup.toml, in the environment or in the flag."
+
+
+def setting(default: Any, doc: str, unit: str = "") -> Any:
+    """A field of `Settings` with what people read about it."""
+    return field(default=default, metadata={"doc": doc, "unit": unit})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What one process runs with."""
+
+    data_dir: Path = setting(DATA_DIR, "Where the embedded database, scratch and artifacts live.")
+    database_url: str = setting("", "The database; empty: `takeup.db` (SQLite) in the data directory.")
+    storage_url: str = setting("", "Where artifacts are published; empty: `artifacts` in the data directory.")
+    log_level: str = setting("info", "The least serious line that is logged: debug, info, warning or error.")
+    log_format: str = setting("text", "How lines are written: text for people, json for machines.")
+    worker_slots: int = setting(
+        0, "How many tasks a worker runs at once; 0: one for each processor.", "tasks"
+    )
+    worker_processes: int = setting(0, "How many processes run them; 0: one for each slot.", "processes")
+    worker_batch: int = setting(100, "How many tasks one claim takes at most.", "tasks")
+    worker_poll_interval: float = setting(1.0, "How long an idle worker waits before it looks again.", "s")
+    worker_heartbeat_interval: float = setting(30.0, "How often a worker says that it lives.", "s")
+    worker_order_interval: float = setting(1.0, "How often a worker looks for cancelled tasks.", "s")
+    worker_drain_timeout: float = setting(300.0, "How long a stopping worker lets its tasks go on.", "s")
+    worker_defer: float = setting(60.0, "How long work is left to workers that it prefers.", "s")
+    worker_offline_threshold_minutes: float = setting(5.0, "Silent for so long, a worker is offline.", "min")
+    orchestrator_interval: float = setting(1.0, "How often every live job is looked at.", "s")
+    recovery_interval: float = setting(5.0, "How often overdue leases are taken back.", "s")
+    recovery_grace: float = setting(120.0, "After an outage, how long overdue leases are left alone.", "s")
+    outbox_interval: float = setting(1.0, "How often due messages are sent.", "s")
+    sweep_interval: float = setting(60.0, "How often files of ended attempts are swept.", "s")
+    archive_after_days: float = setting(30.0, "Finished jobs older than this are archived.", "days")
+    disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
+
+    @property
+    def database(self) -> str:
+        """The URL of the database, the embedded default included."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'takeup.db'}"
+
+    @property
+    def storage(self) -> Path:
+        """The folder of the artifacts."""
+        if not self.storage_url:
+            return self.data_dir / "artifacts"
+        if not self.storage_url.startswith("file:///"):
+            raise InvalidSetting(f"storage_url {self.storage_url!r} must be file:///FOLDER")
+        return Path(self.storage_url.removeprefix("file://"))
+
+    @property
+    def scratch(self) -> Path:
+        """The folder for files of running tasks, on this machine."""
+        return self.data_dir / "scratch"
+
+
+def load(environment: Mapping[str, str], flags: Mapping[str, Any], folder: Path = Path()) -> Settings:
+    """The settings from file, environment and flags (None: not given), checked."""
+    kinds = get_type_hints(Settings)
+    known = {f.name for f in fields(Settings)}
+    values: dict[str, Any] = {}
+    for name, value in _from_file(folder / FILE).items():
+        if name not in known:
+            raise InvalidSetting(f"{FILE} sets {name!r}, which is no setting")
+        values[name] = _parse(f"{name} in {FILE}", kinds[name], value)
+    for name in known:
+        variable = PREFIX + name.upper()
+        if environment.get(variable, "") != "":
+            values[name] = _parse(variable, kinds[name], environment[variable])
+    for name, value in flags.items():
+        if value is not None:
+            values[name] = _parse(f"--{name.replace('_', '-')}", kinds[name], value)
+    settings = Settings(**values)
+    _check(settings)
+    return settings
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidSetting(f"{path} cannot be read: {error}") from error
+
+
+def _parse(name: str, kind: Any, value: Any) -> Any:
+    kind = get_args(kind)[0] if get_args(kind) else kind
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
+        raise InvalidSetting(f"{name} must be {words[kind]}, not {value!r}") from None
+
+
+def _check(settings: Settings) -> None:
+    for one in fields(Settings):
+        value = getattr(settings, one.name)
+        if isinstance(value, int | float) and (value < 0 or value != value):  # noqa: PLR0124 - NaN
+            raise InvalidSetting(f"{one.name} must not be below 0, it is {value}")
+        if one.name.endswith("_interval") and value <= 0:
+            raise InvalidSetting(f"{one.name} must be above 0, it is {value}")
+    if settings.log_level not in ("debug", "info", "warning", "error"):
+        raise InvalidSetting(f"log_level must be debug, info, warning or error, not {settings.log_level!r}")
+    if settings.log_format not in ("text", "json"):
+        raise InvalidSetting(f"log_format must be text or json, not {settings.log_format!r}")
+    if settings.worker_offline_threshold_minutes * 60 < 3 * settings.worker_heartbeat_interval:
+        raise InvalidSetting(
+            "worker_offline_threshold_minutes must be at least three worker_heartbeat_interval, "
+            f"but is {settings.worker_offline_threshold_minutes:g} min"
+        )

@@ -208,6 +208,94 @@ class Message:
     available_at: datetime
 
 
+class Brief(NamedTuple):
+    """What a worker must know of a job to run its tasks."""
+
+    spec: Mapping[str, Any]
+    subject: str | None
+
+
+class MadeInput(NamedTuple):
+    """What one finished task of a needed stage made: its result, and the key of each file."""
+
+    segment: int | None
+    result: Mapping[str, Any]
+    files: Mapping[str, str]
+
+
+class InputPage(NamedTuple):
+    """Some of what a needed stage made; `after` is where the next page begins, None at the end."""
+
+    made: tuple[MadeInput, ...]
+    after: int | None
+
+
+class Glance(NamedTuple):
+    """A look at one worker: its status, and which of the tasks it asked about it still holds."""
+
+    status: str
+    held: frozenset[int]
+
+
+class Fate(NamedTuple):
+    """What became of an attempt: held, open (the task goes on), won, over, or gone (no such task)."""
+
+    folder: tuple[int, int, str]
+    fate: str
+    object_key: str | None
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line that a stage or a worker wrote about a job."""
+
+    job_id: str
+    task_id: int | None
+    epoch: int | None
+    level: Literal["debug", "info", "warn", "error"]
+    stage: str | None
+    message: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    id: int = 0
+    logged_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command that a stage ran, with its last words."""
+
+    job_id: str
+    task_id: int
+    epoch: int
+    step_id: str
+    type: str
+    command: str
+    id: int = 0
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    duration_ms: int | None = None
+    exit_code: int | None = None
+    stdout: str | None = None
+    stderr: str | None = None
+    success: bool | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """How a command ended that was noted when it began."""
+
+    id: int
+    started_at: datetime
+    ago_s: float
+    duration_ms: int | None
+    exit_code: int | None
+    stdout: str | None
+    stderr: str | None
+    error: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One claim of a task and how it ended, folded from the audit log."""

@@ -121,7 +121,7 @@ class Guardian:
                     os.dup2(source, target)
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.closerange(RUNNER_FD + 1, 1024)
-                os.execve(argv[0], argv, {**env, MARK: f"{self.name}.{number}"})
+                os.execve(argv[0], argv, {**env, MARK: f"{self.name}.{number}"})  # noqa: S606 - what its worker ordered
             except BaseException as error:  # noqa: BLE001 - nothing may return into the guardian's own loop
                 os.write(2, f"a runner could not start: {error}\n".encode())
             finally:

@@ -1,4 +1,4 @@
-"""Frames between a worker and its runners: a length and one JSON object. JSON, since a runner runs foreign code."""
+"""Frames between a worker and its runners: a length and a JSON object, as a runner runs foreign code."""
 
 import json
 from collections.abc import Mapping

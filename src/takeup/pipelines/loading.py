@@ -29,7 +29,7 @@ def load_all(sources: Iterable[str]) -> dict[str, Pipeline]:
 
 
 def load(source: str) -> list[Pipeline]:
-    """The pipelines of `FILE.py`, `FILE.py:NAME`, `package.module[:NAME]`, or `*` for all that are installed."""
+    """The pipelines of `FILE.py`, `FILE.py:NAME`, `package.module[:NAME]`, or `*` for all installed ones."""
     if source == INSTALLED:
         return [_installed(point.name, point.value) for point in entry_points(group=GROUP)]
     place, name = _split(source)
@@ -65,7 +65,7 @@ def installed_pipeline(name: str) -> Pipeline:
     if name not in points:
         known = ", ".join(sorted(points)) or "none"
         raise UnknownPipeline(
-            f"no installed pipeline is named {name!r} (installed: {known}); for one of your own write FILE.py:NAME"
+            f"no installed pipeline is named {name!r} (installed: {known}); one of your own is FILE.py:NAME"
         )
     return _installed(name, points[name])
 

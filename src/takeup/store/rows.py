@@ -4,7 +4,7 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from takeup.core.model import Artifact, Attempt, Event, Job, Message, Task, Worker
+from takeup.core.model import Artifact, Attempt, Event, Job, LogLine, Message, Step, Task, Worker
 from takeup.store.op import Row
 
 
@@ -51,6 +51,17 @@ def attempt_of(row: Row) -> Attempt:
 def event_of(row: Row) -> Event:
     """One audit row."""
     return Event(**_pick(row, Event))
+
+
+def log_line_of(row: Row) -> LogLine:
+    """A log line."""
+    return LogLine(**{**_pick(row, LogLine), "metadata": json.loads(row["metadata"])})
+
+
+def step_of(row: Row) -> Step:
+    """A command."""
+    success = row["success"]
+    return Step(**{**_pick(row, Step), "success": None if success is None else bool(success)})
 
 
 def artifact_of(row: Row) -> Artifact:

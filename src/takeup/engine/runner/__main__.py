@@ -1,9 +1,8 @@
-"""Runs stages as a worker orders: `python -m takeup.engine.runner`, started by the guardian with its line as fd 3."""
+"""Runs stages as a worker orders: `python -m takeup.engine.runner`, started by the guardian."""
 
 import asyncio
 import os
 import socket
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,10 @@ def main() -> None:
 
 def describe(pipeline: Pipeline) -> dict[str, Any]:
     """What the worker needs to know of a pipeline."""
-    stages = {name: {"version": s.version, "timeout_s": s.timeout_s} for name, s in pipeline.stages.items()}
+    stages = {
+        name: {"timeout_s": stage.timeout_s, "stall_s": stage.stall_s}
+        for name, stage in pipeline.stages.items()
+    }
     return {"version": pipeline.version, "stages": stages}
 
 
@@ -54,4 +56,4 @@ async def serve(channel: Channel, pipelines: Mapping[str, Pipeline], setup: Fram
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

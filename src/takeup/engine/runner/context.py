@@ -1,4 +1,4 @@
-"""What a stage is given: its parameters and inputs, and ways to put out files, report, log and run commands."""
+"""What a stage is given: parameters and inputs, and ways to put out files, report, log and run commands."""
 
 import asyncio
 import os
@@ -79,7 +79,7 @@ class Context:
         self.cancelled = False
         """Set when the worker orders a stop; a moment later the process is killed."""
         self.folder = TaskFolder(self.task_id, start["epoch"], start["nonce_hash"])
-        self.has_outputs = False
+        self.has_outputs = self.has_scratch = False
         self._artifacts, self._scratch = places
         self._channel = channel
         self._loop = loop
@@ -89,10 +89,11 @@ class Context:
     @property
     def scratch(self) -> Path:
         """A directory of this attempt alone, removed when it ends."""
+        self.has_scratch = True
         return self._scratch.make(self.folder)
 
     def output(self, name: str) -> Path:
-        """Where to write the output file of this name; it becomes visible if and only if this attempt wins."""
+        """Where to write the output file of this name; it becomes visible only if this attempt wins."""
         path = self._artifacts.stage(self.folder) / check_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.has_outputs = True
@@ -116,7 +117,7 @@ class Context:
         env: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Any:
-        """Run a command and record it; await this in an async stage. A failed command raises, unless told not to."""
+        """Run a command and record it; an async stage awaits this. A failed one raises unless told not to."""
         running = self._step(command, kind=kind, check=check, cwd=cwd, env=env, on_line=on_line)
         if self.is_async:
             return running
@@ -154,7 +155,7 @@ class Context:
 
     def _fetch(self, stage: str) -> Input:
         made: list[Made] = []
-        after: int | None = -1
+        after: int | None = -2
         while after is not None:
             question = {"what": "inputs", "id": self.task_id, "stage": stage, "after": after}
             page = self._channel.ask(question)

@@ -14,7 +14,7 @@ from takeup.artifacts.layout import output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
 from takeup.artifacts.scratch import Scratch
-from takeup.core.errors import InvalidInput, InvalidResult, InvalidSpec, TakeupError
+from takeup.core.errors import InvalidInput, InvalidResult, NotFound, TakeupError
 from takeup.core.model import Artifact
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
 from takeup.core.plan import segments_of
@@ -66,7 +66,6 @@ class Execution:
 
     def _begin(self, start: Mapping[str, Any]) -> None:
         stage = self._pipelines[start["pipeline"]].stages[start["stage"]]
-        assert stage.function is not None
         context = Context(
             start,
             needs=stage.needs,
@@ -99,64 +98,67 @@ class Execution:
 
     async def _outcome(self, context: Context, stage: Stage) -> End:
         try:
-            key = self._key(context, stage)
-            manifest = self._found(context, key)
-            if manifest is None:
-                result = await self._call(context, stage)
-                point("stage.after function")
-                checked = self._check(context, result)
-                if not context.has_outputs:
-                    return {"how": "done", "result": checked, "artifacts": [], "key": None}
-                manifest = await asyncio.to_thread(self._seal, context, key, stage, checked)
-            point("stage.after seal")
-            files = [_as_list(artifact) for artifact in manifest.files]
-            return {"how": "done", "result": dict(manifest.result), "artifacts": files, "key": key}
-        except Fatal as error:
+            return await self._work(context, stage)
+        except (Fatal, InvalidInput) as error:  # bad results and names do not get better by trying again
             return _failed(error, retryable=False)
         except Retry as error:
             return _failed(error, retryable=True) | {"after": error.after}
         except OSError as error:
             return _failed(error, retryable=True) | {"is_disk_full": error.errno in DISK_FULL}
-        except (InvalidResult, InvalidSpec, InvalidInput) as error:
-            return _failed(error, retryable=False)
         except Exception as error:  # noqa: BLE001 - whatever a stage raises ends its attempt, nothing else
             return _failed(error, retryable=True)
 
+    async def _work(self, context: Context, stage: Stage) -> End:
+        key = self._key(context, stage)
+        manifest = await asyncio.to_thread(self._found, context, key) if context.attempt > 1 else None
+        if manifest is None:
+            result = self._check(context, await self._call(context, stage))
+            point("stage.after function")
+            if not context.has_outputs:
+                return {"how": "done", "result": result}
+            manifest = await asyncio.to_thread(self._seal, context, key, stage, result)
+        point("stage.after seal")
+        files = [_as_list(artifact) for artifact in manifest.files]
+        return {"how": "done", "result": dict(manifest.result), "artifacts": files, "key": key}
+
     async def _call(self, context: Context, stage: Stage) -> Any:
-        assert stage.function is not None
-        if inspect.iscoroutinefunction(stage.function):
-            return await stage.function(context)
+        function = stage.function
+        if function is None:
+            raise Fatal(f"stage {stage.name} has no function")
+        if context.is_async:
+            return await function(context)
         call = copy_context().run
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, stage.function, context)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, function, context)
 
     def _key(self, context: Context, stage: Stage) -> str:
-        version = f"{self._pipelines[context.pipeline].version}.{stage.version}"
+        pipeline = f"{context.pipeline}.v{self._pipelines[context.pipeline].version}"
         return output_key(
-            context.pipeline, context.job_id, context.generation, context.stage, version, context.segment
+            pipeline, context.job_id, context.generation, context.stage, stage.version, context.segment
         )
 
     def _found(self, context: Context, key: str) -> Manifest | None:
         """The outputs of an earlier attempt that died after making them, if they are whole."""
         artifacts, _ = self._places
-        if context.attempt == 1:
-            return None
         manifest = artifacts.find(context.folder, key)
         if manifest is None:
             return None
+        try:
+            adopted = artifacts.adopt(context.folder, manifest)
+        except NotFound:
+            return None
         context.log.info("the outputs of an earlier attempt verify; the stage is not run again")
-        return artifacts.adopt(context.folder, manifest)
+        return adopted
 
     def _seal(self, context: Context, key: str, stage: Stage, result: Mapping[str, Any]) -> Manifest:
         artifacts, _ = self._places
-        version = f"{self._pipelines[context.pipeline].version}.{stage.version}"
-        return artifacts.seal(context.folder, key, version, result)
+        return artifacts.seal(context.folder, key, stage.version, result)
 
     def _check(self, context: Context, result: Any) -> dict[str, Any]:
         if result is None:
             result = {}
         if not isinstance(result, Mapping):
             raise InvalidResult(
-                f"stage {context.stage} returned {type(result).__name__}; return a dict of JSON values or nothing"
+                f"stage {context.stage} returned {type(result).__name__}; return a dict of JSON or nothing"
             )
         result_text(result)
         if context.stage in self._splitters[context.pipeline]:

@@ -1,4 +1,4 @@
-"""Commands that a stage runs: each in a group of its own, killed with its task, recorded with its last words."""
+"""Commands that a stage runs: each in a group of its own, killed with its task, recorded with last words."""
 
 import asyncio
 import contextlib
@@ -89,8 +89,6 @@ async def run_command(
     )
     out, err = Tail(on_line), Tail(on_line)
     try:
-        assert process.stdout is not None
-        assert process.stderr is not None
         await asyncio.gather(_drain(process.stdout, out), _drain(process.stderr, err))
         code = await process.wait()
     except BaseException:
@@ -108,8 +106,8 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-async def _drain(stream: asyncio.StreamReader, tail: Tail) -> None:
-    while data := await stream.read(READ_BYTES):
+async def _drain(stream: asyncio.StreamReader | None, tail: Tail) -> None:
+    while stream is not None and (data := await stream.read(READ_BYTES)):
         tail.add(data)
 
 

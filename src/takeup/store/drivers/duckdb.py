@@ -1,8 +1,13 @@
-"""DuckDB: for small analytic tables. One process owns the file, one thread writes; there are no triggers."""
+"""DuckDB: for small analytic tables. One process owns the file, one thread writes; there are no triggers.
+
+With `?readonly=1` in the URL the file is only read, and not a byte of it changes.
+"""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import duckdb
 
@@ -16,7 +21,9 @@ from takeup.store.sqlfile import catalog
 
 async def connect(url: str, clock: Clock | None) -> EmbeddedDriver:
     """Open the file that the URL names in a writer thread of its own."""
-    return await EmbeddedDriver.open(DuckdbSession, path_of(url), clock)
+    options = dict(parse_qsl(urlsplit(url).query))
+    is_readonly = options.get("readonly", "0") not in ("0", "false")
+    return await EmbeddedDriver.open(partial(DuckdbSession, is_readonly=is_readonly), path_of(url), clock)
 
 
 class DuckdbSession:
@@ -24,11 +31,11 @@ class DuckdbSession:
 
     dialect = Dialect("duckdb")
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, is_readonly: bool = False) -> None:
         """Open or create the file; None keeps the database in memory."""
         self.catalog = catalog(self.dialect)
         try:
-            self.connection = duckdb.connect(str(path) if path else ":memory:")
+            self.connection = duckdb.connect(str(path) if path else ":memory:", read_only=is_readonly)
             self.connection.execute("SET TimeZone = 'UTC'")
         except duckdb.IOException as error:
             if "Could not set lock on file" in str(error):

@@ -124,8 +124,11 @@ def execute(session: Session, clock: Clock, step: Step) -> Rows:
 class EmbeddedDriver:
     """A session behind its one thread."""
 
-    def __init__(self, executor: ThreadPoolExecutor, session: Session, clock: Clock) -> None:
+    def __init__(
+        self, executor: ThreadPoolExecutor, session: Session, clock: Clock, path: Path | None = None
+    ) -> None:
         """Use `open` instead: the session must be made in its thread."""
+        self._log_file = None if path is None else f"{path}-wal"
         self.dialect = session.dialect
         self._executor = executor
         self._session = session
@@ -144,7 +147,7 @@ class EmbeddedDriver:
         except BaseException:
             executor.shutdown(wait=False)
             raise
-        return cls(executor, session, clock or WriterClock())
+        return cls(executor, session, clock or WriterClock(), path)
 
     async def run(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run the whole operation in the writer thread."""
@@ -158,6 +161,16 @@ class EmbeddedDriver:
             self._executor,
             lambda: run_op(self._session, self._clock, operation(*args, **kwargs), is_read=True),
         )
+
+    def mark(self) -> object:
+        """Something that changes with every commit to the file, whichever process made it."""
+        if self._log_file is None:
+            return None
+        try:
+            state = os.stat(self._log_file)  # noqa: PTH116 - asked many times a second
+        except OSError:
+            return None
+        return state.st_mtime_ns, state.st_size
 
     async def close(self) -> None:
         """Close the file and end the thread."""

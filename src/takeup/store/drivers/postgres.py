@@ -32,6 +32,7 @@ T = TypeVar("T")
 POOL_SIZE = 10
 STATEMENTS_MAX = 1024
 CONNECT_TIMEOUT_S = 10.0
+CHANNEL = "takeup"
 RACES_MAX = 5
 RACE_PAUSE_S = 0.02
 SETTINGS = {
@@ -82,8 +83,11 @@ async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
 class PostgresDriver:
     """A pool of connections to one database."""
 
-    def __init__(self, pool: Pool, clock: Clock | None, *, pooled: bool) -> None:
+    def __init__(
+        self, pool: Pool, clock: Clock | None, *, pooled: bool, dsn: str = ""
+    ) -> None:
         """Use `connect` instead."""
+        self._dsn = dsn
         self.dialect = Dialect("postgres", injected_clock=clock is not None)
         self.catalog = catalog(self.dialect)
         self._needless = frozenset(name for name, statement in self.catalog.items() if not statement.sql)
@@ -112,7 +116,7 @@ class PostgresDriver:
         pool = Pool(connect, POOL_SIZE, CONNECT_TIMEOUT_S)
         try:
             pool.give_back(await pool.lend())
-            return cls(pool, clock, pooled=pooled)
+            return cls(pool, clock, pooled=pooled, dsn=dsn)
         except (asyncpg.InvalidPasswordError, asyncpg.InvalidAuthorizationSpecificationError) as error:
             raise StoreConfig(f"PostgreSQL refused the user or password of {_name(url)}") from error
         except asyncpg.InvalidCatalogNameError as error:
@@ -132,6 +136,35 @@ class PostgresDriver:
     async def read(self, operation: Callable[..., Op[T]], *args: Any, **kwargs: Any) -> T:
         """Run an operation that only reads; each statement sees its own snapshot."""
         return await self._race(lambda: operation(*args, **kwargs), is_read=True)
+
+    async def notify(self, topic: str, text: str) -> None:
+        """Send a hint to whoever listens; it is lost if nobody does."""
+        link = await self._pool.lend()
+        try:
+            await link.connection.execute(f"SELECT pg_notify('{CHANNEL}', $1)", f"{topic} {text}")
+        except BaseException:
+            link.connection.terminate()
+            raise
+        finally:
+            self._pool.give_back(link)
+
+    async def listen(self, hear: Callable[[str, str], None]) -> None:
+        """Call back with every hint until the connection breaks; it is one of its own, outside the pool."""
+        if self._pooled:  # a pooled connection is another one for each transaction
+            await asyncio.Event().wait()
+        connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S)
+        closed = asyncio.Event()
+        connection.add_termination_listener(lambda _: closed.set())
+
+        def heard(_connection: Any, _pid: int, _channel: str, payload: object) -> None:
+            topic, _, text = str(payload).partition(" ")
+            hear(topic, text)
+
+        try:
+            await connection.add_listener(CHANNEL, heard)
+            await closed.wait()
+        finally:
+            connection.terminate()
 
     async def close(self) -> None:
         """Close every connection."""

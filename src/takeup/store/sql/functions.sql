@@ -84,3 +84,28 @@ BEGIN
   INSERT INTO outbox (topic, subject, body, status, created_at, available_at)
   VALUES ('job.' || ending, job, '{"job_id":"' || job || '","status":"' || ending || '"}', 'WAITING', moment, moment);
 END $$;
+
+-- name: takeup_add_months [postgres]
+-- The partitions of the tables that only grow, from this month on; a month whose rows are in the default one stays there.
+CREATE OR REPLACE FUNCTION takeup_add_months(month_count INTEGER) RETURNS INTEGER
+LANGUAGE plpgsql AS $$
+DECLARE
+  grows TEXT;
+  month TIMESTAMP;
+  made INTEGER := 0;
+BEGIN
+  FOREACH grows IN ARRAY ARRAY['audit', 'job_logs', 'execution_steps'] LOOP
+    FOR ahead IN 0..month_count LOOP
+      month := date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => ahead);
+      CONTINUE WHEN to_regclass(grows || to_char(month, '_YYYY_MM')) IS NOT NULL;
+      BEGIN
+        EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)',
+          grows || to_char(month, '_YYYY_MM'), grows, month AT TIME ZONE 'UTC', (month + interval '1 month') AT TIME ZONE 'UTC');
+        made := made + 1;
+      EXCEPTION WHEN check_violation OR duplicate_table THEN
+        NULL;
+      END;
+    END LOOP;
+  END LOOP;
+  RETURN made;
+END $$;

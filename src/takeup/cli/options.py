@@ -1,0 +1,51 @@
+"""Options that many commands share."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from takeup.config import Settings, load
+from takeup.core.errors import InvalidSpec
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Where the data is, and how much is said."""
+    parser.add_argument(
+        "--data", metavar="DIR", dest="data_dir", help="data directory (default: takeup-data)"
+    )
+    parser.add_argument(
+        "--database", metavar="URL", dest="database_url", help="sqlite:///… or postgresql://…"
+    )
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
+    parser.add_argument("--log-format", choices=("text", "json"))
+
+
+def settings_of(options: argparse.Namespace, **defaults: Any) -> Settings:
+    """The settings that the options, the environment and takeup.toml give; defaults are the weakest."""
+    names = ("data_dir", "database_url", "log_level", "log_format")
+    flags = {name: getattr(options, name, None) for name in names}
+    for name, value in defaults.items():
+        variable = f"TAKEUP_{name.upper()}"
+        if flags.get(name) is None and not os.environ.get(variable):
+            flags[name] = value
+    return load(os.environ, flags)
+
+
+def read_spec(source: str | None) -> dict[str, Any]:
+    """A job's spec from a file, from standard input (`-`), or an empty one."""
+    if source is None:
+        return {}
+    try:
+        text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSpec(f"the spec {source} cannot be read: {error}") from error
+    try:
+        spec = json.loads(text)
+    except ValueError as error:
+        raise InvalidSpec(f"the spec {source} is not JSON: {error}") from error
+    if not isinstance(spec, dict):
+        raise InvalidSpec(f"the spec {source} must be one JSON object, not {type(spec).__name__}")
+    return spec

@@ -1,0 +1,118 @@
+"""`takeup run`: one job of a user's pipeline to its end, embedded; killed and run again, it resumes."""
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
+from takeup.cli.options import add_common, read_spec, settings_of
+from takeup.cli.progress import follow, show_result
+from takeup.config import Settings
+from takeup.core.errors import StoreConfig
+from takeup.core.ids import canonical_json, digest
+from takeup.core.model import Job
+from takeup.core.pipeline import Pipeline
+from takeup.core.plan import NewJob, plan_job
+from takeup.pipelines.loading import load_one
+from takeup.store.ops.read import JobFilter
+from takeup.telemetry import logs
+
+
+class FolderInUse(StoreConfig):
+    """Another process runs a job in this folder."""
+
+    help = "Wait for it, or use another folder with --data DIR."
+
+
+def add(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The arguments of this command."""
+    parser.add_argument("pipeline", metavar="FILE.py[:PIPELINE]", help="the file that declares your pipeline")
+    parser.add_argument("--spec", metavar="FILE|-", help="the job's parameters: one JSON object")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="how many tasks run at once (default: processors)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the finished job as JSON")
+    add_common(parser)
+    parser.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> int:
+    """Submit or find the job, run it here, show how it goes."""
+    settings = settings_of(options, log_level="warning")
+    logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
+    pipeline = load_one(options.pipeline)
+    spec = read_spec(options.spec)
+    make_folder(settings.data_dir)
+    with only_one(settings.data_dir):
+        async with open_app(settings) as app:
+            job = await find_or_submit(app, pipeline, spec)
+            if job.finished_at is None:
+                job = await run_here(app, settings, options, job)
+            artifacts = await app.store.read.artifacts(job.id)
+            show_result(job, artifacts, settings.storage, as_json=options.json)
+    return 0 if job.status == "completed" else 1
+
+
+async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> Job:
+    """The newest job for the same pipeline and spec if it is live or done; else a new one."""
+    new = NewJob(pipeline, spec)
+    plan = plan_job(new)
+    subject = plan.subject or f"run:{digest(canonical_json([pipeline.name, pipeline.version, spec]))[:32]}"
+    newest = await app.store.read.jobs(JobFilter(subject=subject), limit=1)
+    if newest and dict(newest[0].spec) == spec and newest[0].status not in ("failed", "cancelled"):
+        return newest[0]
+    (job_id,) = await app.submit([NewJob(pipeline, spec, subject=subject)])
+    return await app.store.read.job(job_id)
+
+
+async def run_here(app: App, settings: Settings, options: argparse.Namespace, job: Job) -> Job:
+    """Loops and a worker in this process until the job is finished; a signal stops it, nothing is lost."""
+    worker = app.worker([options.pipeline], worker_id=local_worker_id(settings), slots=options.workers)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def interrupt() -> None:
+        stop.set()
+        worker.hurry()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupt)
+    working = asyncio.create_task(worker.run())
+    looping = asyncio.create_task(run_loops(app.loops(), stop))
+    following = asyncio.create_task(follow(app.store.read, job.id))
+    try:
+        await asyncio.wait((working, following), return_when=asyncio.FIRST_COMPLETED)
+        if not following.done():
+            following.cancel()
+            worker.hurry()
+            await working
+            raise KeyboardInterrupt
+        return await following
+    finally:
+        worker.hurry()
+        await asyncio.gather(working, return_exceptions=True)
+        await app.sweeper().run_once()
+        stop.set()
+        await looping
+
+
+@contextlib.contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock, so that a worker found under our own id is surely a dead one."""
+    with (folder / "run.lock").open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip() or "another process"
+            raise FolderInUse(f"{folder} is in use by process {holder}") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

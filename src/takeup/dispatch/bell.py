@@ -1,0 +1,158 @@
+"""Bells: who changed something rings, who waits looks at the database at once instead of at its next poll.
+
+A ring may name what changed, as a speed-up of the speed-up. Rings within one process are immediate. How they
+travel between processes is up to the bell: PostgreSQL's NOTIFY, sent by the application a few times a second
+at most, or a look at the database file. Whoever hears nothing polls.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+
+NAMES_MAX = 100
+"""More names than this in one ring, and it means: look at everything."""
+EVERYTHING = "*"
+NOTIFY_EVERY_S = 0.01
+RECONNECT_S = 1.0
+LOOK_EVERY_S = 0.02
+
+
+class Ear:
+    """One listener; a ring that comes while it is busy is kept until it listens again."""
+
+    def __init__(self) -> None:
+        """Nothing was heard yet."""
+        self._event = asyncio.Event()
+        self._names: set[str] = set()
+
+    def hear(self, names: Sequence[str]) -> None:
+        """Somebody rang."""
+        self._names.update(names)
+        if len(self._names) > NAMES_MAX:
+            self._names = {EVERYTHING}
+        self._event.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for a ring, so long at most; whether there was one."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def take(self) -> set[str]:
+        """What the rings since the last time named."""
+        names, self._names = self._names, set()
+        self._event.clear()
+        return names
+
+
+class Bell:
+    """Rings between the parts of one process."""
+
+    def __init__(self) -> None:
+        """Nobody listens yet."""
+        self._ears: dict[str, list[Ear]] = {}
+
+    def listen(self, topic: str) -> Ear:
+        """A new ear for this topic."""
+        ear = Ear()
+        self._ears.setdefault(topic, []).append(ear)
+        return ear
+
+    def ring(self, topic: str, names: Sequence[str] = ()) -> None:
+        """Tell everybody who listens to this topic."""
+        for ear in self._ears.get(topic, ()):
+            ear.hear(names)
+
+    def ring_all(self) -> None:
+        """Something changed, nobody knows what."""
+        for ears in self._ears.values():
+            for ear in ears:
+                ear.hear([EVERYTHING])
+
+    async def close(self) -> None:
+        """Stop whatever carries the rings."""
+
+
+class NotifyBell(Bell):
+    """Rings that also travel by PostgreSQL's NOTIFY, a few times a second at most."""
+
+    def __init__(
+        self,
+        notify: Callable[[str, str], Awaitable[None]],
+        listen: Callable[[Callable[[str, str], None]], Awaitable[None]],
+    ) -> None:
+        """`listen` calls back with topic and names until the connection breaks."""
+        super().__init__()
+        self._notify = notify
+        self._listen = listen
+        self._waiting: dict[str, set[str]] = {}
+        self._wake = asyncio.Event()
+        self._tasks = [asyncio.create_task(self._carry()), asyncio.create_task(self._hear())]
+
+    def ring(self, topic: str, names: Sequence[str] = ()) -> None:
+        """Tell this process now and the others in a moment."""
+        super().ring(topic, names)
+        waiting = self._waiting.setdefault(topic, set())
+        waiting.update(names)
+        self._wake.set()
+
+    async def close(self) -> None:
+        """Stop sending and listening."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    async def flush(self) -> None:
+        """Send what waits, for a process that ends right after."""
+        waiting, self._waiting = self._waiting, {}
+        for topic, names in waiting.items():
+            text = ",".join(sorted(names)) if len(names) <= NAMES_MAX else EVERYTHING
+            with contextlib.suppress(Exception):  # a lost hint costs only time
+                await self._notify(topic, text)
+
+    async def _carry(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            await self.flush()
+            await asyncio.sleep(NOTIFY_EVERY_S)
+
+    async def _hear(self) -> None:
+        while True:
+            with contextlib.suppress(Exception):  # the poll goes on meanwhile
+                await self._listen(self._heard)
+            await asyncio.sleep(RECONNECT_S)
+            self.ring_all()
+
+    def _heard(self, topic: str, text: str) -> None:
+        Bell.ring(self, topic, [name for name in text.split(",") if name])
+
+
+class FileBell(Bell):
+    """Rings for every commit to a database file, whoever made it: a cheap look, many times a second."""
+
+    def __init__(self, mark: Callable[[], object]) -> None:
+        """`mark` changes with every commit to the file."""
+        super().__init__()
+        self._mark = mark
+        self._task = asyncio.create_task(self._look())
+
+    async def close(self) -> None:
+        """Stop looking."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _look(self) -> None:
+        seen = self._mark()
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            mark = self._mark()
+            if mark != seen:
+                seen = mark
+                self.ring_all()

@@ -1,0 +1,149 @@
+"""Takes work for a worker: as much as its runners have room for, and nothing while it could not do it."""
+
+import asyncio
+import secrets
+import shutil
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+from takeup.core.errors import TakeupError
+from takeup.core.model import Brief, Lease
+from takeup.core.points import point
+from takeup.dispatch.bell import Ear
+from takeup.engine.holding import Hand
+from takeup.engine.loop import Breaker, pause
+from takeup.engine.options import WorkerOptions
+from takeup.engine.runners import Runners
+from takeup.engine.source import Source
+from takeup.store.ops.claim import ClaimRequest
+from takeup.telemetry.logs import logger
+
+BRIEFS_MAX = 256
+POLL_FIRST_S = 0.05
+SILENT_HEARTBEATS = 3
+
+log = logger("claimer")
+
+
+class Claimer:
+    """Claims when there is room, when a bell rings, and now and then without one."""
+
+    def __init__(
+        self,
+        source: Source,
+        options: WorkerOptions,
+        *,
+        runners: Runners,
+        hand: Hand,
+        ear: Ear,
+        clock: Callable[[], float],
+        place: Callable[[list[Lease], float], None],
+    ) -> None:
+        """`place` is called with new leases and the time when they were asked for."""
+        self._source = source
+        self._options = options
+        self._runners = runners
+        self._hand = hand
+        self._ear = ear
+        self._clock = clock
+        self._place = place
+        self._briefs: OrderedDict[str, Brief] = OrderedDict()
+        self._request: ClaimRequest | None = None
+        self._full_until = 0.0
+        self._seen_at = clock()
+        self._grace_until = 0.0
+
+    @property
+    def briefs(self) -> Mapping[str, Brief]:
+        """The specs of the jobs whose tasks were claimed last."""
+        return self._briefs
+
+    async def run(self, stop: asyncio.Event, is_draining: Callable[[], bool]) -> None:
+        """Claim until told to stop."""
+        idle_s, breaker = POLL_FIRST_S, Breaker(last_s=5.0)
+        while not stop.is_set() and not is_draining():
+            limit = min(self._runners.free, self._options.batch, self._options.spec.slots - len(self._hand))
+            if limit < 1 or not self._has_space():
+                await self._until_free(stop)
+                continue
+            self._ear.take()
+            try:
+                leases = await self._claim(limit)
+                self.note_contact()
+                breaker.succeed()
+            except TakeupError as error:
+                log.warning("no claim", error=str(error), failures=breaker.failures + 1)
+                await pause(stop, None, breaker.fail())
+                continue
+            if leases:
+                idle_s = POLL_FIRST_S
+                continue
+            await pause(stop, self._ear, idle_s)
+            idle_s = min(idle_s * 2, self._options.poll_s)
+
+    def note_contact(self) -> None:
+        """After a long silence of the source all leases look overdue: leave them alone for a while."""
+        now = self._clock()
+        if now - self._seen_at > SILENT_HEARTBEATS * self._options.heartbeat_s:
+            self._grace_until = now + self._options.grace_s
+        self._seen_at = now
+
+    def note_full_disk(self) -> None:
+        """A task found no space: take nothing for a while."""
+        self._full_until = self._clock() + self._options.heartbeat_s
+
+    async def _claim(self, limit: int) -> list[Lease]:
+        """Claim and start; a request whose answer was lost is sent again, so that no lease is forgotten."""
+        if self._request is None:
+            self._request = ClaimRequest(
+                self._options.spec.id,
+                secrets.token_hex(8),
+                secrets.token_hex(16),
+                limit,
+                self._options.defer_s,
+            )
+        asked_at = self._clock()
+        leases = await self._source.claim(self._request, takes_back=asked_at >= self._grace_until)
+        self._request = None
+        point("worker.after claim")
+        if leases:
+            await self._learn({lease.job_id for lease in leases})
+            self._place(leases, asked_at)
+        return leases
+
+    async def _learn(self, job_ids: set[str]) -> None:
+        """Read the specs of jobs that are not known yet; the leases wait meanwhile."""
+        missing = sorted(job_id for job_id in job_ids if job_id not in self._briefs)
+        while missing:
+            try:
+                found = await self._source.briefs(missing)
+            except TakeupError as error:
+                log.warning("no brief", error=str(error))
+                await asyncio.sleep(POLL_FIRST_S)
+                continue
+            for job_id in missing:
+                self._briefs[job_id] = found.get(job_id, Brief({}, None))
+            missing = []
+        while len(self._briefs) > max(BRIEFS_MAX, len(job_ids)):
+            self._briefs.popitem(last=False)
+
+    def _has_space(self) -> bool:
+        """Whether there is room to work: a worker with a full disk fails every task it takes."""
+        if self._clock() < self._full_until:
+            return False
+        for folder in (self._options.setup.storage, self._options.setup.scratch):
+            if shutil.disk_usage(folder).free < self._options.reserve_bytes:
+                log.warning("too little space, nothing is claimed", folder=str(folder))
+                self.note_full_disk()
+                return False
+        return True
+
+    async def _until_free(self, stop: asyncio.Event) -> None:
+        self._runners.changed.clear()
+        changed = asyncio.ensure_future(self._runners.changed.wait())
+        stopped = asyncio.ensure_future(stop.wait())
+        await asyncio.wait(
+            (changed, stopped), timeout=self._options.poll_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        changed.cancel()
+        stopped.cancel()

@@ -1,0 +1,130 @@
+"""How a task's time with this worker ends: what is reported, what becomes visible, what is cleaned away."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from takeup.artifacts.local import LocalArtifacts
+from takeup.artifacts.scratch import Scratch
+from takeup.core.errors import TakeupError
+from takeup.core.model import Answer, Artifact, Completion, Failure
+from takeup.core.points import point
+from takeup.engine.holding import Holding
+from takeup.engine.notes import Notes
+from takeup.engine.reporter import Ending, Release, Reporter
+from takeup.telemetry.logs import logger
+
+log = logger("worker")
+
+
+class Endings:
+    """Turns what runners say, or that they died, into reports; and answers into files."""
+
+    def __init__(self, reporter: Reporter, notes: Notes, places: tuple[LocalArtifacts, Scratch]) -> None:
+        """`places` are where outputs and scratch files are."""
+        self._reporter = reporter
+        self._notes = notes
+        self._artifacts, self._scratch = places
+        self._cleaning: set[asyncio.Task[Any]] = set()
+
+    def ended(self, holding: Holding, end: Mapping[str, Any]) -> None:
+        """A stage ended by itself, or because it was told to."""
+        holding.has_ended = True
+        if end.get("has_scratch"):
+            self.keep(asyncio.create_task(asyncio.to_thread(self._scratch.drop, holding.folder)))
+        held = holding.lease.held
+        if holding.stopping is not None:
+            self.stopped(holding)
+        elif end["how"] == "done":
+            artifacts = tuple(Artifact(*fields) for fields in end.get("artifacts", ()))
+            report = (
+                Completion(held, end["result"], artifacts) if end["result"] or artifacts else Completion(held)
+            )
+            point("worker.before complete")
+            self._reporter.add(Ending(holding, report, end.get("key")))
+        elif end["how"] == "failed" and end.get("is_disk_full"):
+            self._reporter.add(Ending(holding, Release(f"the worker's disk is full: {end['error']}")))
+        elif end["how"] == "failed":
+            failure = Failure(held, end["error"], retryable=end["retryable"], after_s=end.get("after"))
+            self._reporter.add(Ending(holding, failure))
+        else:
+            self._reporter.add(Ending(holding, Failure(held, "the stage was cancelled from within")))
+
+    def stopped(self, holding: Holding) -> None:
+        """A task that was told to stop is over; only where the token still holds is that reported."""
+        holding.has_ended = True
+        held = holding.lease.held
+        if holding.stopping == "stalled":
+            text = (
+                f"no progress for {holding.stall_s:g} s"
+                if holding.stall_s
+                else "no progress within the limit"
+            )
+            self._reporter.add(Ending(holding, Failure(held, text)))
+        elif holding.stopping == "timeout":
+            text = f"it ran longer than its limit of {holding.timeout_s:g} s"
+            self._reporter.add(Ending(holding, Failure(held, text)))
+        else:
+            self.forget(holding)
+
+    def crashed(self, holding: Holding, how: str) -> None:
+        """The process of a task died by itself."""
+        holding.has_ended = True
+        self._reporter.add(Ending(holding, Failure(holding.lease.held, how)))
+
+    def give_back(self, holding: Holding, reason: str) -> None:
+        """Hand a task back unfinished."""
+        holding.has_ended = True
+        self._reporter.add(Ending(holding, Release(reason)))
+
+    def forget(self, holding: Holding) -> None:
+        """The token is void: nothing is written any more, only cleaned."""
+        holding.has_ended = True
+        self._reporter.drop(holding)
+
+    def settle(self, ending: Ending, answer: Answer | None) -> None:
+        """The source answered, or the lease ran out before it could."""
+        lease = ending.holding.lease
+        is_won = answer is not None and answer.accepted and isinstance(ending.report, Completion)
+        if is_won and ending.key is not None:
+            self.keep(asyncio.create_task(asyncio.to_thread(self._publish, ending)))
+        elif not is_won:
+            if isinstance(ending.report, Completion):
+                reason = "too late" if answer is None else answer.reason
+                log.warning("completion refused", job=lease.job_id, task=lease.task_id, reason=reason)
+            elif answer is not None and not answer.accepted:
+                log.info("report refused", job=lease.job_id, task=lease.task_id, reason=answer.reason)
+            self._clean(ending.holding)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Remember a task until it is done."""
+        self._cleaning.add(task)
+        task.add_done_callback(self._done)
+
+    async def finish(self) -> None:
+        """Wait for what is being published or cleaned."""
+        while self._cleaning:
+            await asyncio.gather(*self._cleaning, return_exceptions=True)
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._cleaning.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            log.error("cleaning up failed; the sweep will do it", error=str(task.exception()))
+
+    def _publish(self, ending: Ending) -> None:
+        point("worker.before publish")
+        try:
+            found = self._artifacts.publish(ending.holding.folder, ending.key or "")
+        except TakeupError as error:
+            log.exception("outputs not published", task=ending.holding.lease.task_id, error=str(error))
+            return
+        if not found:
+            log.error("outputs not found", task=ending.holding.lease.task_id, key=ending.key)
+        point("worker.after publish")
+
+    def _clean(self, holding: Holding) -> None:
+        async def clean() -> None:
+            await asyncio.to_thread(self._artifacts.drop, holding.folder)
+            await asyncio.to_thread(self._scratch.drop, holding.folder)
+
+        self.keep(asyncio.create_task(clean()))

@@ -1,0 +1,106 @@
+"""A lease in hand: how long it may be trusted, where its task runs, and what is known of its end."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from takeup.artifacts.layout import TaskFolder
+from takeup.core.ids import nonce_hash
+from takeup.core.model import Lease, Progress
+from takeup.core.policy import renew_every_s, trusted_until
+
+MARGIN_S_MAX = 10.0
+MARGIN_SHARE = 6
+"""A sixth of a lease is not trusted, ten seconds at most: time to stop the work, and room for clocks."""
+
+Why = Literal["cancel", "lost", "stalled", "timeout", "drained"]
+"""Why a task is being stopped."""
+
+
+def margin_s(lease_s: float) -> float:
+    """The last part of a lease, which its holder does not use."""
+    return min(MARGIN_S_MAX, lease_s / MARGIN_SHARE)
+
+
+@dataclass(eq=False)
+class Holding:
+    """One leased task of this worker."""
+
+    lease: Lease
+    runner: int
+    asked_at: float
+    """When the claim or the last accepted renewal was sent, by this worker's clock."""
+    started_at: float
+    timeout_s: float | None = None
+    stall_s: float | None = None
+    percent: float | None = None
+    note: str | None = None
+    has_news: bool = False
+    """Whether progress was made that no renewal has told yet."""
+    renew_at: float = 0.0
+    is_renewing: bool = False
+    has_ended: bool = False
+    """Whether the stage ended; the report of that may still be on its way."""
+    stopping: Why | None = None
+    kill_at: float | None = None
+
+    def __post_init__(self) -> None:
+        """The folder names are asked for often."""
+        lease = self.lease
+        self.folder = TaskFolder(lease.task_id, lease.token.epoch, nonce_hash(lease.token.nonce))
+        self.renew_at = self.renew_at or self.asked_at + self.renew_every_s
+
+    @property
+    def renew_every_s(self) -> float:
+        """A third of the lease, or more often if a stall must be noticed earlier."""
+        every_s = renew_every_s(self.lease.lease_s)
+        return every_s if self.stall_s is None else min(every_s, self.stall_s / 2)
+
+    @property
+    def trusted_until(self) -> float:
+        """After this the worker must not write for this task any more."""
+        lease_s = self.lease.lease_s
+        return trusted_until(self.asked_at, lease_s, margin_s(lease_s))
+
+    def renewal(self) -> Progress:
+        """What the next renewal says."""
+        if not self.has_news:
+            return Progress(self.lease.held)
+        self.has_news = False
+        return Progress(self.lease.held, self.percent, self.note)
+
+
+class Hand:
+    """All leases that a worker holds."""
+
+    def __init__(self) -> None:
+        """Empty."""
+        self._held: dict[int, Holding] = {}
+
+    def __len__(self) -> int:
+        """How many leases are held."""
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Holding]:
+        """The leases, as a copy that may change meanwhile."""
+        return iter(list(self._held.values()))
+
+    def add(self, holding: Holding) -> None:
+        """A new lease."""
+        self._held[holding.lease.task_id] = holding
+
+    def get(self, task_id: int, epoch: int | None = None) -> Holding | None:
+        """The lease of a task, if it is held (in this epoch)."""
+        holding = self._held.get(task_id)
+        if holding is None or (epoch is not None and holding.lease.token.epoch != epoch):
+            return None
+        return holding
+
+    def drop(self, holding: Holding) -> None:
+        """The lease is over or was given up."""
+        if self._held.get(holding.lease.task_id) is holding:
+            del self._held[holding.lease.task_id]
+
+    def on(self, runner: int) -> list[Holding]:
+        """The leases whose tasks run in this runner and have not ended."""
+        return [holding for holding in self if holding.runner == runner and not holding.has_ended]

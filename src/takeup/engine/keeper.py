@@ -1,0 +1,89 @@
+"""Keeps the leases in hand alive and hears the orders that come back."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+
+from takeup.core.errors import TakeupError
+from takeup.core.model import Answer
+from takeup.engine.holding import Hand, Holding
+from takeup.engine.loop import Breaker
+from takeup.engine.source import Source
+from takeup.telemetry.logs import logger
+
+BATCH_MAX = 500
+TICK_S = 0.1
+
+log = logger("keeper")
+
+
+class Keeper:
+    """Renews each lease at a third of its length, and asks between renewals whether it still holds."""
+
+    def __init__(
+        self,
+        source: Source,
+        worker_id: str,
+        hand: Hand,
+        *,
+        clock: Callable[[], float],
+        obey: Callable[[Holding, Answer], None],
+        glance_every_s: float,
+    ) -> None:
+        """`obey` is called with every answer that is more than `continue`."""
+        self._source = source
+        self._worker_id = worker_id
+        self._hand = hand
+        self._clock = clock
+        self._obey = obey
+        self._glance_every_s = glance_every_s
+        self._glance_at = 0.0
+        self._breaker = Breaker(last_s=2.0)
+        self.status = "active"
+        """The worker's own status, as last seen."""
+
+    async def run(self) -> None:
+        """Keep leases for ever."""
+        while True:
+            try:
+                await self.run_once()
+                self._breaker.succeed()
+            except TakeupError as error:
+                log.warning("leases not renewed", error=str(error), failures=self._breaker.failures + 1)
+                await asyncio.sleep(self._breaker.fail())
+            await asyncio.sleep(TICK_S)
+
+    async def run_once(self) -> None:
+        """Renew what is due; now and then look whether anything was taken away."""
+        now = self._clock()
+        due = [holding for holding in self._hand if holding.renew_at <= now]
+        for start in range(0, len(due), BATCH_MAX):
+            await self._renew(due[start : start + BATCH_MAX])
+        if now >= self._glance_at:
+            self._glance_at = now + self._glance_every_s
+            await self._glance()
+
+    async def _renew(self, due: list[Holding]) -> None:
+        asked_at = self._clock()
+        reports = [holding.renewal() for holding in due]
+        try:
+            answers = await self._source.renew(self._worker_id, reports, request_id=secrets.token_hex(8))
+        except TakeupError:
+            for holding, report in zip(due, reports, strict=True):
+                holding.has_news |= report.percent is not None or report.note is not None
+            raise
+        for holding, answer in zip(due, answers, strict=True):
+            if answer.accepted:
+                holding.asked_at = max(holding.asked_at, asked_at)
+                holding.renew_at = asked_at + holding.renew_every_s
+            else:
+                holding.renew_at = float("inf")
+            self._obey(holding, answer)
+
+    async def _glance(self) -> None:
+        held = {holding.lease.task_id: holding for holding in self._hand}
+        seen = await self._source.glance(self._worker_id, [h.lease.held for h in held.values()])
+        self.status = seen.status
+        for task_id, holding in held.items():
+            if task_id not in seen.held and self._hand.get(task_id) is holding and not holding.has_ended:
+                holding.renew_at = 0.0  # the renewal's answer says why

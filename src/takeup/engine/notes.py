@@ -1,0 +1,131 @@
+"""What stages log, print and run, on its way to the log of this process and to tables that people read."""
+
+import asyncio
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from takeup.core.errors import TakeupError
+from takeup.core.model import LogLine, Step, StepEnd
+from takeup.engine.holding import Holding
+from takeup.engine.source import Source
+from takeup.engine.wire import Frame
+from takeup.telemetry.logs import logger
+from takeup.telemetry.redact import redact
+
+FLUSH_EVERY_S = 0.5
+WAITING_MAX = 10_000
+BATCH_MAX = 500
+LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error"}
+
+log = logger("stage")
+
+
+class Notes:
+    """Gathers notes and writes them in batches; when too many wait the oldest are dropped and counted."""
+
+    def __init__(self, source: Source, clock: Callable[[], float]) -> None:
+        """Notes go to the source."""
+        self._source = source
+        self._clock = clock
+        self._lines: list[LogLine] = []
+        self._begun: dict[str, tuple[Step, float]] = {}
+        self._known: dict[str, tuple[int, Any]] = {}
+        self._ended: dict[str, tuple[Frame, float]] = {}
+        self._dropped = 0
+
+    def add(self, holding: Holding, frame: Frame) -> None:
+        """A log line or a step of a stage."""
+        if frame["op"] == "log":
+            self._log(holding, frame["level"], redact(frame["message"]), dict(frame["fields"]))
+        elif frame["op"] == "step" and frame["state"] == "begun":
+            lease = holding.lease
+            step = Step(
+                lease.job_id,
+                lease.task_id,
+                lease.token.epoch,
+                frame["step_id"],
+                frame["kind"],
+                redact(shlex.join(frame["command"])),
+            )
+            self._begun[frame["step_id"]] = step, self._clock()
+        elif frame["op"] == "step":
+            self._ended[frame["step_id"]] = frame, self._clock()
+
+    def printed(self, holding: Holding | None, line: str) -> None:
+        """A line that a stage printed; whose it is, if only one stage runs there."""
+        if holding is None:
+            log.info("printed", line=line)
+        else:
+            self._log(holding, "info", redact(line), {"printed": True})
+
+    async def run(self) -> None:
+        """Write now and then, for ever."""
+        while True:
+            await asyncio.sleep(FLUSH_EVERY_S)
+            await self.flush_quietly()
+
+    async def flush_quietly(self) -> None:
+        """Write what waits; nothing depends on it, so a failure is only logged."""
+        try:
+            await self.flush()
+        except TakeupError as error:
+            log.warning("notes not written", error=str(error))
+
+    async def flush(self) -> None:
+        """Write what waits."""
+        if self._dropped:
+            log.warning("log lines were dropped", count=self._dropped)
+            self._dropped = 0
+        lines = self._lines[:BATCH_MAX]
+        if lines:
+            await self._source.add_logs(lines)
+            del self._lines[: len(lines)]
+        now = self._clock()
+        begun = dict(list(self._begun.items())[:BATCH_MAX])
+        if begun:
+            ages_s = [now - at for _, at in begun.values()]
+            self._known |= await self._source.add_steps([step for step, _ in begun.values()], ages_s)
+            for step_id in begun:
+                del self._begun[step_id]
+        ended = {step_id: end for step_id, end in self._ended.items() if step_id in self._known}
+        if ended:
+            await self._source.end_steps([self._end(step_id, *end) for step_id, end in ended.items()])
+            for step_id in ended:
+                del self._ended[step_id]
+                del self._known[step_id]
+
+    def _end(self, step_id: str, frame: Frame, at: float) -> StepEnd:
+        key, started_at = self._known[step_id]
+        stdout, stderr, error = (frame.get(name) for name in ("stdout", "stderr", "error"))
+        return StepEnd(
+            key,
+            started_at,
+            self._clock() - at,
+            frame.get("duration_ms"),
+            frame.get("exit_code"),
+            None if stdout is None else redact(stdout),
+            None if stderr is None else redact(stderr),
+            None if error is None else redact(error),
+        )
+
+    def _log(self, holding: Holding, level: Any, message: str, fields: dict[str, Any]) -> None:
+        lease = holding.lease
+        fields = {name: redact(value) if isinstance(value, str) else value for name, value in fields.items()}
+        getattr(log, LEVELS[level])(
+            message,
+            job=lease.job_id,
+            task=lease.task_id,
+            stage=lease.stage,
+            attempt=lease.attempt,
+            epoch=lease.token.epoch,
+            **{f"field_{name}" if name in _TAKEN else name: value for name, value in fields.items()},
+        )
+        if len(self._lines) >= WAITING_MAX:
+            self._dropped += 1
+            return
+        epoch = lease.token.epoch
+        self._lines.append(LogLine(lease.job_id, lease.task_id, epoch, level, lease.stage, message, fields))
+
+
+_TAKEN = frozenset({"job", "task", "stage", "attempt", "epoch", "event", "level", "timestamp", "part"})

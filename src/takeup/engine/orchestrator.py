@@ -1,0 +1,62 @@
+"""The orchestrator: looks at the rows of live jobs and does what can be done now; hints only speed it up."""
+
+from takeup.core.errors import TakeupError
+from takeup.dispatch.bell import EVERYTHING, Bell
+from takeup.store.store import OrchestratorStore
+from takeup.telemetry.logs import logger
+
+SWEEP_JOBS = 200
+"""How many jobs one round of the sweep looks at."""
+
+log = logger("orchestrator")
+
+
+class Orchestrator:
+    """Advances the jobs that were named by a hint at once, and all others in turn."""
+
+    name = "orchestrator"
+
+    def __init__(self, store: OrchestratorStore, bell: Bell, *, period_s: float = 1.0) -> None:
+        """`period_s` is how long a job waits at most for the next look of the sweep, if there are few."""
+        self.period_s = period_s
+        self.ear = bell.listen("jobs")
+        self._store = store
+        self._bell = bell
+        self._after = ""
+
+    async def run_once(self) -> bool:
+        """One look: at the named jobs, or at the next window of all live ones."""
+        named = self.ear.take()
+        if named and EVERYTHING not in named:
+            return await self._advance(sorted(named))
+        jobs = await self._store.live_jobs(after=self._after, limit=SWEEP_JOBS)
+        self._after = jobs[-1] if len(jobs) == SWEEP_JOBS else ""
+        has_more = await self._advance(jobs)
+        return has_more or bool(self._after)
+
+    async def _advance(self, jobs: list[str]) -> bool:
+        if not jobs:
+            return False
+        try:
+            done = await self._store.advance(jobs)
+        except TakeupError as error:
+            if error.retryable or len(jobs) == 1:
+                raise
+            return await self._one_by_one(jobs)
+        if done.ready:
+            self._bell.ring("work")
+        if done.expanded or done.closed or done.abandoned:
+            log.info("advanced", ready=done.ready, expanded=done.expanded, closed=done.closed)
+        return done.has_more or bool(done.expanded)
+
+    async def _one_by_one(self, jobs: list[str]) -> bool:
+        """One job that cannot be advanced must not hold up the others."""
+        has_more = False
+        for job_id in jobs:
+            try:
+                has_more |= await self._advance([job_id])
+            except TakeupError as error:
+                if error.retryable:
+                    raise
+                log.error("a job cannot be advanced", job=job_id, error=str(error))  # noqa: TRY400 - no fault of ours
+        return has_more

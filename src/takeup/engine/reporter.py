@@ -1,0 +1,146 @@
+"""Tells the source how tasks ended: many at once, again until answered, only while the lease is trusted."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from takeup.core.errors import TakeupError
+from takeup.core.model import Answer, Completion, Failure
+from takeup.core.points import point
+from takeup.engine.holding import Holding
+from takeup.engine.loop import Breaker
+from takeup.engine.source import Source
+from takeup.telemetry.logs import logger
+
+BATCH_MAX = 500
+
+log = logger("reporter")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A task that is handed back unfinished."""
+
+    reason: str
+
+
+Report = Completion | Failure | Release
+
+
+@dataclass(eq=False)
+class Ending:
+    """A task that ended, its report, and the key under which its outputs become visible."""
+
+    holding: Holding
+    report: Report
+    key: str | None = None
+
+
+class Reporter:
+    """Sends reports one batch after the other; while one is on its way the next gathers."""
+
+    def __init__(
+        self,
+        source: Source,
+        worker_id: str,
+        *,
+        clock: Callable[[], float],
+        settle: Callable[[Ending, Answer | None], None],
+    ) -> None:
+        """`settle` is called once for each report: with its answer, or with None if trust ran out before."""
+        self._source = source
+        self._worker_id = worker_id
+        self._clock = clock
+        self._settle = settle
+        self._waiting: list[Ending] = []
+        self._wake = asyncio.Event()
+        self._quiet = asyncio.Event()
+        self._busy = 0
+
+    async def wait_idle(self) -> None:
+        """Wait until every report was answered."""
+        while self._waiting or self._busy:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    def add(self, ending: Ending) -> None:
+        """Report this soon."""
+        self._waiting.append(ending)
+        self._wake.set()
+
+    def drop(self, holding: Holding) -> None:
+        """No report is needed: the token is void."""
+        self._waiting = [ending for ending in self._waiting if ending.holding is not holding]
+        self._settle(Ending(holding, Release("")), None)
+
+    async def run(self) -> None:
+        """Send reports for ever."""
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._waiting:
+                await self.run_once()
+
+    async def run_once(self) -> None:
+        """Send one batch of each kind that waits."""
+        batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+        self._busy += len(batch)
+        try:
+            for kind in (Completion, Failure, Release):
+                endings = [ending for ending in batch if isinstance(ending.report, kind)]
+                if endings:
+                    await self._send(endings)
+        finally:
+            self._busy -= len(batch)
+            self._quiet.set()
+
+    async def _send(self, endings: list[Ending]) -> None:
+        """Send until answered; whose trust runs out meanwhile is left out, and so never written late."""
+        request_id, breaker = secrets.token_hex(8), Breaker(last_s=2.0)
+        while True:
+            now = self._clock()
+            late = [ending for ending in endings if ending.holding.trusted_until <= now]
+            endings = [ending for ending in endings if ending.holding.trusted_until > now]
+            for ending in late:
+                self._settle(ending, None)
+            if not endings:
+                return
+            try:
+                answers = await self._call(endings, request_id)
+            except TakeupError as error:
+                if not error.retryable and len(endings) > 1:
+                    for ending in endings:  # one report that cannot be taken must not hold up the others
+                        await self._send([ending])
+                    return
+                if not error.retryable:
+                    self._refuse(endings[0], error)
+                    return
+                log.warning("report not answered", count=len(endings), error=str(error))
+                await asyncio.sleep(breaker.fail())
+                continue
+            point("worker.after report")
+            for ending, answer in zip(endings, answers, strict=True):
+                self._settle(ending, answer)
+            return
+
+    async def _call(self, endings: list[Ending], request_id: str) -> list[Answer]:
+        first = endings[0].report
+        if isinstance(first, Completion):
+            completions = [e.report for e in endings if isinstance(e.report, Completion)]
+            return await self._source.complete(self._worker_id, completions, request_id=request_id)
+        if isinstance(first, Failure):
+            failures = [e.report for e in endings if isinstance(e.report, Failure)]
+            return await self._source.fail(self._worker_id, failures, request_id=request_id)
+        held = [ending.holding.lease.held for ending in endings]
+        return await self._source.release(self._worker_id, held, reason=first.reason, request_id=request_id)
+
+    def _refuse(self, ending: Ending, error: TakeupError) -> None:
+        """A report that the source cannot take: the attempt failed, unless that was what it said already."""
+        log.error("report refused", error=str(error))
+        if isinstance(ending.report, Completion):
+            text = f"its result cannot be stored: {error}"
+            failure = Failure(ending.holding.lease.held, text, retryable=False)
+            self.add(Ending(ending.holding, failure))
+        else:
+            self._settle(ending, None)

@@ -1,0 +1,68 @@
+"""The sweep: outputs that were won but not yet published become visible, what nobody needs is removed."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from takeup.artifacts import manifest
+from takeup.artifacts.layout import TaskFolder, split_key
+from takeup.artifacts.local import LocalArtifacts
+from takeup.artifacts.scratch import Scratch
+from takeup.core.errors import TakeupError
+from takeup.core.model import Fate
+from takeup.engine.source import Source
+from takeup.telemetry.logs import logger
+
+BATCH = 500
+
+log = logger("sweeper")
+
+
+class Sweeper:
+    """Looks at the folders of ended attempts; what becomes of each is what the database says of its task."""
+
+    name = "sweeper"
+
+    def __init__(self, source: Source, storage: Path, scratch: Path, *, period_s: float = 60.0) -> None:
+        """Both folders are swept: the staging part of the storage, and this machine's scratch."""
+        self.period_s = period_s
+        self._source = source
+        self._artifacts = LocalArtifacts(storage)
+        self._scratch = Scratch(scratch)
+
+    async def run_once(self) -> bool:
+        """One sweep over everything that is there."""
+        staged = await asyncio.to_thread(self._artifacts.staged)
+        for fate in await self._fates(staged):
+            await asyncio.to_thread(self._settle_staged, fate)
+        scratched = await asyncio.to_thread(self._scratch.folders)
+        for fate in await self._fates(scratched):
+            if fate.fate != "held":
+                await asyncio.to_thread(self._scratch.drop, TaskFolder(*fate.folder))
+        await asyncio.to_thread(self._artifacts.sweep_trash)
+        await asyncio.to_thread(self._scratch.sweep_trash)
+        return False
+
+    async def _fates(self, folders: Sequence[TaskFolder]) -> list[Fate]:
+        fates: list[Fate] = []
+        for start in range(0, len(folders), BATCH):
+            fates += await self._source.fates(folders[start : start + BATCH])
+        return fates
+
+    def _settle_staged(self, fate: Fate) -> None:
+        """Publish what won; keep what is held or may still be adopted; drop the rest."""
+        folder = TaskFolder(*fate.folder)
+        if fate.fate == "held":
+            return
+        if fate.fate == "won" and fate.object_key is not None:
+            try:
+                self._artifacts.publish(folder, split_key(fate.object_key)[0])
+                log.info("published late", task=folder.task_id)
+            except TakeupError as error:
+                log.error("not published", task=folder.task_id, error=str(error))  # noqa: TRY400 - expected kind
+            return
+        is_sealed = manifest.read(self._artifacts.staged_path(folder)) is not None
+        if fate.fate == "open" and is_sealed:
+            return
+        self._artifacts.drop(folder)
+        log.info("swept", task=folder.task_id, epoch=folder.epoch, fate=fate.fate)
