@@ -32,7 +32,7 @@ def setting(default: Any, doc: str, unit: str = "") -> Any:
 class Settings:
     """What one process runs with."""
 
-    data_dir: Path = setting(DATA_DIR, "Where the embedded database, scratch and artifacts live.")
+    data_dir: Path = setting(DATA_DIR, "Where database, scratch and artifacts live.")  # noqa: RUF009 - frozen
     database_url: str = setting("", "The database; empty: `takeup.db` (SQLite) in the data directory.")
     storage_url: str = setting("", "Where artifacts are published; empty: `artifacts` in the data directory.")
     log_level: str = setting("info", "The least serious line that is logged: debug, info, warning or error.")

@@ -1,0 +1,63 @@
+"""`takeup work`: a worker, straight on the database."""
+
+import argparse
+import secrets
+import socket
+
+from takeup.app import make_folder, open_app
+from takeup.cli.options import add_common, settings_of
+from takeup.cli.signals import stop_on_signal
+from takeup.pipelines.loading import INSTALLED
+from takeup.telemetry import logs
+
+
+def add(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The arguments of this command."""
+    add_worker_arguments(parser)
+    parser.add_argument(
+        "--name", help="a fixed name: restarted under it, the worker drops what it held before"
+    )
+    add_common(parser)
+    parser.set_defaults(run=work)
+
+
+def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
+    """What a worker runs and how much of it."""
+    parser.add_argument(
+        "--pipelines",
+        action="append",
+        metavar="FILE.py",
+        help="a file or module with pipelines; may be repeated (default: the installed ones)",
+    )
+    parser.add_argument(
+        "--stages",
+        action="append",
+        metavar="PIPELINE/STAGE",
+        help="serve only these; PIPELINE/* for all of one",
+    )
+    parser.add_argument(
+        "--capability", action="append", metavar="NAME", help="for example gpu; may be repeated"
+    )
+    parser.add_argument("--slots", type=int, metavar="N", help="tasks at once (default: the processors)")
+    parser.add_argument("--processes", type=int, metavar="N", help="processes for them (default: one a slot)")
+
+
+async def work(options: argparse.Namespace) -> int:
+    """Run a worker until a signal; the first lets tasks finish, the second hands them back."""
+    settings = settings_of(options)
+    logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
+    make_folder(settings.data_dir)
+    name = options.name or f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    async with open_app(settings) as app:
+        worker = app.worker(
+            options.pipelines or [INSTALLED],
+            worker_id=name,
+            name=name,
+            slots=options.slots,
+            processes=options.processes,
+            stages=options.stages or (),
+            capabilities=options.capability or (),
+        )
+        with stop_on_signal(worker.stop):
+            await worker.run()
+    return 0
