@@ -4,6 +4,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
+BENCH ?= claims engine
 BENCH_ARGS ?=
 BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
@@ -34,8 +35,10 @@ check: setup ## format, lint, types, imports, tidy
 test: setup ## the whole default suite on real databases (PYTEST_ARGS="-k claim" narrows it)
 	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
 
-bench: setup .venv-bench/.ready ## claim and complete, measured next to raw SQL and to our peers
-	PYTHONPATH=. .venv-bench/bin/python bench/claims/run.py $(BENCH_ARGS)
+bench: setup .venv-bench/.ready ## the measurements, next to raw SQL and to our peers (BENCH=engine for one of them)
+	@set -e; for bench in $(BENCH); do \
+		PYTHONPATH=. .venv-bench/bin/python bench/$$bench/run.py $(BENCH_ARGS); \
+	done
 
 chaos: setup ## 200,000 simulated schedules (CHAOS_ARGS="--schedules 1000" for fewer)
 	$(BIN)/python -m takeup.testing.chaos $(CHAOS_ARGS)

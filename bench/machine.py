@@ -4,14 +4,15 @@ import importlib.metadata
 import os
 import platform
 import sqlite3
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tests.services import PostgresServer
 
-PACKAGES = ("takeup", "asyncpg", "duckdb", "procrastinate", "psycopg", "pgqueuer", "uvloop")
 
-
-def describe(server: PostgresServer, command: str, elapsed_s: float) -> dict[str, str]:
+def describe(
+    server: PostgresServer, packages: Iterable[str], command: str, elapsed_s: float
+) -> dict[str, str]:
     """Command, date, machine and versions."""
     settings = {**server.settings, "autovacuum": "on (defaults)", "full_page_writes": "on"}
     return {
@@ -23,7 +24,7 @@ def describe(server: PostgresServer, command: str, elapsed_s: float) -> dict[str
         "postgresql": server.version,
         "postgresql settings": ", ".join(f"{name}={value}" for name, value in settings.items() if value),
         "sqlite": f"{sqlite3.sqlite_version} (WAL, synchronous=FULL)",
-        **{name: version for name in PACKAGES if (version := _version(name))},
+        **{name: version for name in packages if (version := _version(name))},
     }
 
 

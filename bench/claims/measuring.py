@@ -12,33 +12,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
-import asyncpg
-
 from bench.claims.cases import PEERS, STATES, SYSTEMS, Case, Sizes, State, System, groups
 from bench.claims.clients import Clients, Close, Go, Open, Turn
 from bench.claims.sites import EmbeddedSite, PeerSite, PostgresSite, Site
+from bench.turns import Sample, in_order, open_probe
 from tests.services import PostgresServer
-
-PROBE_COMMITS = 5
-
-
-class Sample(NamedTuple):
-    """One turn: tasks claimed and completed a second, and what a commit alone cost around it."""
-
-    rate: float
-    commit_ms: float
-
 
 Samples = dict[str, list[list[Sample]]]
 """For each case a row of turns a round."""
-
-SERVER_SETTINGS = {
-    "synchronous_commit": "on",
-    "shared_buffers": "1GB",
-    "max_wal_size": "8GB",
-    "checkpoint_timeout": "1h",
-}
-"""Memory for a million rows, and no checkpoint in the middle of one contender's turn."""
 
 POSTGRES: tuple[System, ...] = ("takeup-postgres", "raw-postgres")
 """The two that share a database, so that they work on the same rows."""
@@ -74,7 +55,7 @@ async def measure(
             stack.callback(clients.close)
         async with (
             _open_sites({case for cases in every for case in cases}, server, folder, sizes.fill) as sites,
-            _open_probe(server) as probe,
+            open_probe(server) as probe,
         ):
             for number in range(sizes.rounds):
                 started = time.monotonic()
@@ -105,26 +86,6 @@ async def _open_sites(
         yield sites
 
 
-@contextlib.asynccontextmanager
-async def _open_probe(server: PostgresServer) -> AsyncIterator[Callable[[], Awaitable[float]]]:
-    """What one commit costs now, in milliseconds: many disks are slowed down once they were used too much."""
-    await server.create_database("bench_probe")
-    connection = await asyncpg.connect(server.dsn("bench_probe"))
-    await connection.execute("CREATE TABLE probe AS SELECT 0 AS n")
-
-    async def probe() -> float:
-        started = time.monotonic()
-        for _ in range(PROBE_COMMITS):
-            await connection.execute("UPDATE probe SET n = n + 1")
-        return (time.monotonic() - started) / PROBE_COMMITS * 1000
-
-    try:
-        yield probe
-    finally:
-        await connection.close()
-        await server.drop_database("bench_probe")
-
-
 class _Round:
     """One round of one group of cases."""
 
@@ -152,21 +113,16 @@ class _Round:
             await self._open(case)
         turns: dict[Case, list[Sample]] = defaultdict(list)
         for turn in range(self._sizes.turns):
-            for case in self._in_order(self._cases, turn):
+            for case in in_order(self._cases, self._number * self._sizes.turns + turn):
                 turns[case].append(await self._turn(case))
             if turn == self._sizes.turns // 2:
-                for case in self._in_order(self._peers, self._number):
+                for case in in_order(self._peers, self._number):
                     turns[case] = [await self._peer_turn(case)]
         for case in self._cases:
             await self._close(case)
         for case, row in turns.items():
             await self._site(case).check(case.system, self._done[case])
             samples.setdefault(case.key, []).append(row)
-
-    def _in_order(self, cases: list[Case], turn: int) -> list[Case]:
-        """Another first in every turn, and every second turn backwards, so that nobody has the best place."""
-        first = (self._number * self._sizes.turns + turn) % max(len(cases), 1)
-        return [*cases[first:], *cases[:first]][:: -1 if turn % 2 else 1]
 
     async def _prepare(self) -> None:
         """Every site gets the tasks that its cases will do; the raw loop has the same in its own table."""

@@ -1,4 +1,4 @@
-"""Procrastinate and PgQueuer, used as their documentation tells: their own workers on no-op jobs."""
+"""Procrastinate's and PgQueuer's own workers, on no-op jobs, as their documentation tells."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -11,44 +11,10 @@ from pgqueuer import PgQueuer
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.domain.types import QueueExecutionMode
 from pgqueuer.models import Job
-from pgqueuer.queries import Queries
 
 from bench.claims.cases import System
 from bench.claims.loops import Loop
-
-LOAD_MAX = 5_000
-TASK = "noop"
-
-
-async def install(system: System, url: str) -> None:
-    """Create the peer's schema in an empty database."""
-    if system == "procrastinate":
-        app = _app(url, 2)
-        async with app.open_async():
-            await app.schema_manager.apply_schema_async()
-        return
-    connection = await asyncpg.connect(url)
-    try:
-        await Queries(AsyncpgDriver(connection)).install()
-    finally:
-        await connection.close()
-
-
-async def load(system: System, url: str, count: int) -> None:
-    """Enqueue no-op jobs in bulk."""
-    sizes = [min(LOAD_MAX, count - start) for start in range(0, count, LOAD_MAX)]
-    if system == "procrastinate":
-        app = _app(url, 2)
-        async with app.open_async():
-            for size in sizes:
-                await app.configure_task(TASK).batch_defer_async(*[{} for _ in range(size)])
-        return
-    connection = await asyncpg.connect(url)
-    try:
-        for size in sizes:
-            await Queries(AsyncpgDriver(connection)).enqueue([TASK] * size, [None] * size, [0] * size)
-    finally:
-        await connection.close()
+from bench.queues import TASK, open_app
 
 
 @asynccontextmanager
@@ -64,14 +30,9 @@ async def open_loop(system: System, url: str, batch: int) -> AsyncIterator[Loop]
             yield loop
 
 
-def _app(url: str, connections: int) -> procrastinate.App:
-    connector = procrastinate.PsycopgConnector(conninfo=url, min_size=1, max_size=connections)
-    return procrastinate.App(connector=connector)
-
-
 @asynccontextmanager
 async def _procrastinate_loop(url: str, concurrency: int, done: list[int]) -> AsyncIterator[Loop]:
-    app = _app(url, concurrency)
+    app = open_app(url, concurrency)
 
     @app.task(name=TASK, pass_context=True)
     async def noop(context: procrastinate.JobContext) -> None:

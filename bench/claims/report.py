@@ -2,17 +2,15 @@
 
 import itertools
 import json
-import statistics
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.claims.cases import PROCRASTINATE_CONCURRENCY, STATES, Case, Sizes, System
 from bench.claims.loading import SEGMENTS_MAX
-from bench.claims.measuring import Sample, Samples
-
-FREE_COMMIT_MS = 1.0
-JUDGED_TURNS_MIN = 4
+from bench.claims.measuring import Samples
+from bench.tables import about_lines, row, spread, verdict
+from bench.turns import FREE_COMMIT_MS, ratios, split
 
 
 class Comparison(NamedTuple):
@@ -27,12 +25,7 @@ class Comparison(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Judged with a free disk only: a slow one makes all alike and would hide what we cost."""
-        if self.target is None:
-            return ""
-        if len(self.free) < JUDGED_TURNS_MIN:
-            return f"undecided: too few turns with a free disk (≥ {self.target})"
-        return f"{'met' if statistics.median(self.free) >= self.target else 'MISSED'} (≥ {self.target})"
+        return verdict(self.free, self.target)
 
 
 class Summary(NamedTuple):
@@ -43,39 +36,12 @@ class Summary(NamedTuple):
 
 def summarize(sizes: Sizes, samples: Samples) -> Summary:
     comparisons = [
-        Comparison(name, _mode(ours), ours.clients, *_ratios(samples[ours.key], samples[other.key]), target)
+        Comparison(name, _mode(ours), ours.clients, *ratios(samples[ours.key], samples[other.key]), target)
         for name, ours, other, target in _pairs(sizes)
         if ours.key in samples and other.key in samples
     ]
-    rates = {key: _split([s for row in rows for s in row]) for key, rows in samples.items()}
+    rates = {key: split([s for row in rows for s in row]) for key, rows in samples.items()}
     return Summary(rates, comparisons)
-
-
-def _split(turns: list[Sample]) -> tuple[list[float], list[float]]:
-    return [s.rate for s in turns if is_free(s)], [s.rate for s in turns if not is_free(s)]
-
-
-def is_free(sample: Sample) -> bool:
-    return sample.commit_ms <= FREE_COMMIT_MS
-
-
-def _ratios(ours: list[list[Sample]], others: list[list[Sample]]) -> tuple[list[float], list[float]]:
-    """Turn by turn, for a free disk and for a slow one; pairs that saw both are left out.
-
-    A peer has one turn a round: it is compared with our mean of that round, of turns on a disk as it had.
-    """
-    ratios: tuple[list[float], list[float]] = ([], [])
-    for our_turns, other_turns in zip(ours, others, strict=True):
-        if len(our_turns) == len(other_turns):
-            pairs = [
-                (a.rate, b) for a, b in zip(our_turns, other_turns, strict=True) if is_free(a) is is_free(b)
-            ]
-        else:
-            alike = [(b, [a.rate for a in our_turns if is_free(a) is is_free(b)]) for b in other_turns]
-            pairs = [(statistics.harmonic_mean(row), b) for b, row in alike if row]
-        for rate, other in pairs:
-            ratios[0 if is_free(other) else 1].append(rate / other.rate)
-    return ratios
 
 
 def _pairs(sizes: Sizes) -> Iterator[tuple[str, Case, Case, float | None]]:
@@ -121,7 +87,7 @@ def markdown(sizes: Sizes, about: dict[str, str], summary: Summary) -> str:
         "Written by `bench/claims`; `bench/README.md` says how it is measured. On a noisy machine trust the",
         "ratios, which are taken turn by turn, more than the rates.",
         "",
-        *(f"- {name}: {f'`{text}`' if name == 'command' else text}" for name, text in about.items()),
+        *about_lines(about),
         f"- rounds: {sizes.rounds} of {sizes.turns} turns",
         f"- full tables: {sizes.fill:,} rows; all jobs of {SEGMENTS_MAX:,} segments",
         "",
@@ -134,7 +100,7 @@ def markdown(sizes: Sizes, about: dict[str, str], summary: Summary) -> str:
         "| what | claimed | processes | free disk | slow disk | target |",
         "| --- | --- | --- | --- | --- | --- |",
         *(
-            _row(c.name, c.mode, c.clients, _spread(c.free, ".2f"), _spread(c.slow, ".2f"), c.verdict)
+            row(c.name, c.mode, c.clients, spread(c.free, ".2f"), spread(c.slow, ".2f"), c.verdict)
             for c in summary.comparisons
         ),
         "",
@@ -152,12 +118,8 @@ def markdown(sizes: Sizes, about: dict[str, str], summary: Summary) -> str:
 def _rate_rows(rates: dict[str, tuple[list[float], list[float]]]) -> Iterator[str]:
     cases = [_case(key) for key in rates]
     for case in sorted(cases, key=lambda c: (c.system, STATES.index(c.state), c.batch, c.clients)):
-        free, slow = (_spread(row, ",.0f") for row in rates[case.key])
-        yield _row(case.system, _table(case.state), _mode(case), case.clients, free, slow)
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+        free, slow = (spread(numbers, ",.0f") for numbers in rates[case.key])
+        yield row(case.system, _table(case.state), _mode(case), case.clients, free, slow)
 
 
 def write(folder: Path, sizes: Sizes, about: dict[str, str], summary: Summary, samples: Samples) -> None:
@@ -170,7 +132,7 @@ def write(folder: Path, sizes: Sizes, about: dict[str, str], summary: Summary, s
         "fill": sizes.fill,
         "free_commit_ms": FREE_COMMIT_MS,
         "samples": {
-            key: [[[round(s.rate, 1), round(s.commit_ms, 2)] for s in row] for row in rows]
+            key: [[[round(s.value, 1), round(s.commit_ms, 2)] for s in row] for row in rows]
             for key, rows in samples.items()
         },
         "ratios": [
@@ -201,10 +163,3 @@ def _mode(case: Case) -> str:
 
 def _table(state: str) -> str:
     return f"{state} table" if state == "empty" else f"full of {state} tasks"
-
-
-def _spread(numbers: list[float], style: str) -> str:
-    if len(numbers) < 2:
-        return " ".join(f"{number:{style}} (1)" for number in numbers) or "–"
-    low, middle, high = statistics.quantiles(numbers, n=4, method="inclusive")
-    return f"{middle:{style}} ({low:{style}}–{high:{style}}, {len(numbers)})"

@@ -10,12 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench.claims.cases import FULL, QUICK, STATES, SYSTEMS
-from bench.claims.machine import describe
-from bench.claims.measuring import SERVER_SETTINGS, measure
+from bench.claims.measuring import measure
 from bench.claims.report import markdown, summarize, write
+from bench.machine import describe
+from bench.turns import SERVER_SETTINGS
 from tests.services import PostgresServer
 
 RESULTS = Path(__file__).parents[1] / "results"
+PACKAGES = ("takeup", "asyncpg", "duckdb", "procrastinate", "psycopg", "pgqueuer", "uvloop")
 
 
 def main() -> None:
@@ -40,8 +42,8 @@ def main() -> None:
             )
     finally:
         server.close()
-    command = shlex.join(["make", "bench", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
-    about = describe(server, command, time.monotonic() - started)
+    command = shlex.join(["make", "bench", "BENCH=claims", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
+    about = describe(server, PACKAGES, command, time.monotonic() - started)
     summary = summarize(sizes, samples)
     print(markdown(sizes, about, summary))
     if args.record:

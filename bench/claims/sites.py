@@ -177,12 +177,12 @@ class PeerSite:
         self.url = server.dsn(self._name)
 
     async def prepare(self, count: int) -> None:
-        from bench.claims import peers  # noqa: PLC0415 - the peers are not in every environment
+        from bench import queues  # noqa: PLC0415 - the peers are not in every environment
 
         await self.close()
         await self._server.create_database(self._name)
-        await peers.install(self._system, self.url)
-        await peers.load(self._system, self.url, count)
+        await queues.install(self._system, self.url)
+        await queues.load(self._system, self.url, count)
         self._count = count
         connection = await asyncpg.connect(self.url)
         await connection.execute("VACUUM ANALYZE")
