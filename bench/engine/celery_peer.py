@@ -51,9 +51,9 @@ class CeleryPeer:
         assert all(meta["status"] == "SUCCESS" for meta in metas)
         return sorted(datetime.fromisoformat(meta["date_done"]).timestamp() for meta in metas)
 
-    async def enqueue_one(self, bell: str) -> None:
+    async def enqueue_one(self, address: str) -> None:
         assert self._app
-        self._app.send_task("ring", [bell])
+        self._app.send_task("mark", [address])
 
     async def stop(self) -> None:
         if self._worker:

@@ -29,9 +29,9 @@ class Procrastinate(OnPostgres):
         self._app = queues.open_app(url, 2)
         await self._app.open_async()
 
-    async def enqueue_one(self, bell: str) -> None:
+    async def enqueue_one(self, address: str) -> None:
         assert self._app
-        await self._app.configure_task("ring").defer_async(address=bell)
+        await self._app.configure_task("mark").defer_async(address=address)
 
     async def stop(self) -> None:
         if self._app:
@@ -59,8 +59,8 @@ class PgQueuer(OnPostgres):
         await queues.install("pgqueuer", url)
         self._queries = Queries(AsyncpgDriver(self.connection))
 
-    async def enqueue_one(self, bell: str) -> None:
-        await self._queries.enqueue("ring", bell.encode())
+    async def enqueue_one(self, address: str) -> None:
+        await self._queries.enqueue("mark", address.encode())
 
     async def _load(self, count: int) -> None:
         await queues.load("pgqueuer", self._url, count)
@@ -85,8 +85,8 @@ class Dbos(OnPostgres):
         await asyncio.to_thread(subprocess.run, argv, check=True, capture_output=True)
         self._client = DBOSClient(system_database_url=url, application_name=APPLICATION)
 
-    async def enqueue_one(self, bell: str) -> None:
-        self._enqueue("ring", bell)
+    async def enqueue_one(self, address: str) -> None:
+        self._enqueue("mark", address)
 
     async def stop(self) -> None:
         if self._client:

@@ -6,12 +6,12 @@ from bench.engine.on_postgres import OnPostgres
 
 TABLE = """
 CREATE TABLE raw_jobs (
-  id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, status text NOT NULL DEFAULT 'ready', bell text,
+  id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, status text NOT NULL DEFAULT 'ready', address text,
   claimed_at timestamptz, finished_at timestamptz);
 CREATE INDEX raw_jobs_ready ON raw_jobs (id) WHERE status = 'ready'
 """
-LOAD = "INSERT INTO raw_jobs (bell) SELECT NULL FROM generate_series(1, $1::int)"
-ENQUEUE = "WITH new AS (INSERT INTO raw_jobs (bell) VALUES ($1)) SELECT pg_notify('raw_jobs', '')"
+LOAD = "INSERT INTO raw_jobs (address) SELECT NULL FROM generate_series(1, $1::int)"
+ENQUEUE = "WITH new AS (INSERT INTO raw_jobs (address) VALUES ($1)) SELECT pg_notify('raw_jobs', '')"
 
 
 class RawLoop(OnPostgres):
@@ -25,8 +25,8 @@ class RawLoop(OnPostgres):
         await super().prepare(url)
         await self.connection.execute(TABLE)
 
-    async def enqueue_one(self, bell: str) -> None:
-        await self.connection.fetchval(ENQUEUE, bell)
+    async def enqueue_one(self, address: str) -> None:
+        await self.connection.fetchval(ENQUEUE, address)
 
     async def _load(self, count: int) -> None:
         await self.connection.execute(LOAD, count)

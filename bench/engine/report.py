@@ -86,7 +86,7 @@ def markdown(contenders: Sequence[Contender], sizes: Sizes, about: dict[str, str
         "ratios, which are taken within a round, more than the numbers.",
         "",
         *about_lines(about),
-        f"- rounds: {sizes.rounds}, each with {sizes.rings} single jobs for every system",
+        f"- rounds: {sizes.rounds}, each with {sizes.singles} single jobs for every system",
         "",
         f"A disk is free as long as a commit alone takes at most {FREE_COMMIT_MS} ms; targets are judged on",
         "those turns only. Every cell gives the median over the rounds, the middle half and how many rounds.",

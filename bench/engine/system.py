@@ -41,8 +41,8 @@ class System(Protocol):
     async def wait_done(self, count: int) -> list[float]:
         """Wait until so many no-ops are recorded as done. Answers when each was, in seconds, in order."""
 
-    async def enqueue_one(self, bell: str) -> None:
-        """Enqueue one job whose body is `bell.ring(bell)`."""
+    async def enqueue_one(self, address: str) -> None:
+        """Enqueue one job whose body is `mark_start(address)`."""
 
     async def stop(self) -> None:
         """Stop the worker and close everything; called also when the turn failed half way."""

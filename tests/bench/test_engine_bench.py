@@ -12,7 +12,7 @@ from bench.engine.system import Contender
 from bench.tables import verdict
 from bench.turns import Sample, in_order, ratios
 
-TINY = Sizes(rounds=1, rings=3, is_quick=True)
+TINY = Sizes(rounds=1, singles=3, is_quick=True)
 RAW = Contender(
     system="raw-postgres",
     batch=10,
@@ -85,7 +85,7 @@ async def test_a_system_is_measured_and_reported(get_postgres, tmp_path):
     turns = await measure(get_postgres("postgres15"), [RAW], TINY, say=said.append)
     (turn,) = turns["raw-postgres-10"]
     assert turn.rate > 0
-    assert len(turn.latencies_ms) == TINY.rings
+    assert len(turn.latencies_ms) == TINY.singles
     assert min(turn.latencies_ms) > 0
     write(tmp_path, [RAW], TINY, {"command": "make bench"}, turns)
     page = (tmp_path / "engine.md").read_text()

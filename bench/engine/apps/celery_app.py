@@ -4,7 +4,7 @@ import os
 
 from celery import Celery
 
-from bench.engine import bell
+from bench.engine.marks import mark_start
 from bench.engine.system import URL_VARIABLE
 
 app = Celery("bench", broker=os.environ[URL_VARIABLE], backend=os.environ[URL_VARIABLE])
@@ -15,6 +15,6 @@ def noop() -> None:
     pass
 
 
-@app.task(name="ring")
-def ring(address: str) -> None:
-    bell.ring(address)
+@app.task(name="mark")
+def mark(address: str) -> None:
+    mark_start(address)

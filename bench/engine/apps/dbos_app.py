@@ -5,7 +5,7 @@ import threading
 
 from dbos import DBOS, DBOSConfig
 
-from bench.engine import bell
+from bench.engine.marks import mark_start
 from bench.engine.system import URL_VARIABLE
 
 APPLICATION = "bench"
@@ -19,9 +19,9 @@ def noop() -> None:
     pass
 
 
-@DBOS.workflow(name="ring")
-def ring(address: str) -> None:
-    bell.ring(address)
+@DBOS.workflow(name="mark")
+def mark(address: str) -> None:
+    mark_start(address)
 
 
 def main() -> None:

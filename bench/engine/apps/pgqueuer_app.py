@@ -12,7 +12,7 @@ from pgqueuer import PgQueuer, run
 from pgqueuer.db import AsyncpgDriver
 from pgqueuer.models import Job
 
-from bench.engine import bell
+from bench.engine.marks import mark_start
 from bench.engine.system import URL_VARIABLE
 
 
@@ -25,9 +25,9 @@ async def open_queue() -> AsyncIterator[PgQueuer]:
     async def noop(_job: Job) -> None:
         pass
 
-    @queue.entrypoint("ring")
-    async def ring(job: Job) -> None:
-        bell.ring((job.payload or b"").decode())
+    @queue.entrypoint("mark")
+    async def mark(job: Job) -> None:
+        mark_start((job.payload or b"").decode())
 
     try:
         yield queue

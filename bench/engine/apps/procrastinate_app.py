@@ -2,7 +2,7 @@
 
 import os
 
-from bench.engine import bell
+from bench.engine.marks import mark_start
 from bench.engine.system import URL_VARIABLE
 from bench.queues import open_app
 
@@ -17,6 +17,6 @@ async def noop() -> None:
     pass
 
 
-@app.task(name="ring")
-async def ring(address: str) -> None:
-    bell.ring(address)
+@app.task(name="mark")
+async def mark(address: str) -> None:
+    mark_start(address)

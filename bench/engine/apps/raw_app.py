@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from bench.engine.bell import ring
+from bench.engine.marks import mark_start
 from bench.engine.system import URL_VARIABLE
 
 POLL_S = 5.0
@@ -19,7 +19,7 @@ CLAIM = """
 UPDATE raw_jobs SET status = 'running', claimed_at = now()
 WHERE id = ANY (ARRAY(
   SELECT id FROM raw_jobs WHERE status = 'ready' ORDER BY id LIMIT {batch} FOR UPDATE SKIP LOCKED))
-RETURNING id, bell
+RETURNING id, address
 """
 COMPLETE = """
 UPDATE raw_jobs SET status = 'done', finished_at = now() WHERE id = ANY ($1::bigint[]) AND status = 'running'
@@ -40,8 +40,8 @@ async def work(connection: "asyncpg.Connection[Any]", batch: int) -> None:
             except TimeoutError:
                 continue
         for row in rows:
-            if row["bell"]:
-                ring(row["bell"])
+            if row["address"]:
+                mark_start(row["address"])
         if rows:
             await complete.fetch([row["id"] for row in rows])
 
