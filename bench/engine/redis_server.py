@@ -23,7 +23,9 @@ class RedisServer:
             program = Path(shutil.copy(find_valkey(), self._process.folder))
             self._process.give(program)
             options = ["--port", "0", "--unixsocket", self._socket, "--dir", self._process.folder]
-            self._process.start([program, *options, *(DURABLE if durable else ())])
+            # It ends with us by a signal that is not ignored where we run in the background.
+            argv = ["setpriv", "--pdeathsig=TERM", program, *options, *(DURABLE if durable else ())]
+            self._process.start(argv)
             self._process.wait_until(self._is_ready)
         except BaseException:
             self._process.close()
