@@ -57,6 +57,8 @@ class RunnerSetup:
     storage: Path
     scratch: Path
     per_process: int = 1
+    module: str = "takeup.engine.runner"
+    """What a runner process runs; tests put crash points in by one of their own."""
 
     def frame(self) -> Frame:
         """As it is sent."""
@@ -174,7 +176,7 @@ class Runners:
             order = {
                 "op": "start",
                 "id": runner.number,
-                "argv": [sys.executable, "-m", "takeup.engine.runner"],
+                "argv": [sys.executable, "-m", self._setup.module],
                 "env": self._environment,
             }
             self._order(order, [theirs.fileno(), out_write])

@@ -48,7 +48,8 @@ WHERE tasks.id = g.task_id AND {guard} tasks.status = 'RUNNING' AND tasks.epoch 
 RETURNING tasks.id, tasks.job_id, tasks.status;
 
 -- name: complete_tasks [postgres]
--- What stands in `whole` is of no use; it calls the function once, after every task was moved.
+-- What stands in `whole` is of no use; it calls the function once, after every task was moved. The test of `logged` makes
+-- PostgreSQL write the log of the tasks before that of the jobs which they end.
 -- whole
 WITH moved AS (
   UPDATE tasks SET status = 'DONE', result = g.result, error = NULL, progress_percent = 100,
@@ -65,6 +66,7 @@ WITH moved AS (
   SELECT {now}, 'task', 'complete', 'holder', 'RUNNING', 'DONE', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, :request_id
   FROM moved
+  RETURNING 1
 )
 SELECT id, (
     SELECT {one |COUNT}(takeup_close_job(d.job_id, :request_id, {now}))
@@ -72,7 +74,7 @@ SELECT id, (
     WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
       AND o.id <> {one d.id|ALL (ARRAY(SELECT id FROM moved))} {apart})
   ) AS whole
-FROM moved;
+FROM moved WHERE (SELECT COUNT(*) FROM logged) > 0;
 
 -- name: failure_context
 SELECT t.id, t.job_id, t.attempt, t.max_attempts, t.refunds, s.retry

@@ -1,0 +1,1 @@
+"""Real processes on real databases, killed and stopped at random moments and at every named point."""
