@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from takeup.core.model import Event
-from takeup.testing.history import attempts, leases, moves, tables, workers
-from takeup.testing.history.clients import Acknowledged
-from takeup.testing.history.files import Winners
-from takeup.testing.history.liveness import Liveness
-from takeup.testing.history.order import Order
-from takeup.testing.history.records import Call, Settings, Tables, Violation
-from takeup.testing.history.states import History, TaskState, WorkerState
+from takeup.history import attempts, leases, moves, tables, workers
+from takeup.history.clients import Acknowledged
+from takeup.history.files import Winners
+from takeup.history.liveness import Liveness
+from takeup.history.order import Order
+from takeup.history.records import Call, Settings, Tables, Violation
+from takeup.history.states import History, TaskState, WorkerState
 
 TASK_RULES = (
     moves.check_final,
@@ -50,6 +50,10 @@ class Checker:
 
     def feed(self, event: Event) -> None:
         """Take the next event."""
+        if broken := _malformed(self.history, event):
+            violation = Violation("LOG", broken, event.task_id, event.job_id, event.worker_id, (event,))
+            self.history.violations.append(violation)
+            return
         if self.history.calls:
             self._acknowledged.see(event)
             self._winners.see(event)
@@ -86,8 +90,7 @@ class Checker:
 
     def _task(self, event: Event) -> None:
         history = self.history
-        assert event.task_id is not None
-        state = history.tasks.get(event.task_id)
+        state = history.tasks.get(event.task_id or 0)
         if state is None:
             state = self._new_task(event)
             moves.check_birth(history, state, event)
@@ -100,12 +103,11 @@ class Checker:
 
     def _new_task(self, event: Event) -> TaskState:
         history = self.history
-        assert event.task_id is not None
-        assert event.job_id is not None
-        row = history.task_rows.get(event.task_id)
-        job = history.job(event.job_id)
-        state = TaskState(event.task_id, job, row, status="")
-        history.tasks[event.task_id] = state
+        task_id = event.task_id or 0
+        row = history.task_rows.get(task_id)
+        job = history.job(event.job_id or "")
+        state = TaskState(task_id, job, row, status="")
+        history.tasks[task_id] = state
         job.tasks.append(state)
         if row is not None:
             history.open_counts[job.id, row["stage"]] += 1
@@ -170,8 +172,7 @@ class Checker:
         state.owner = state.nonce = state.expires = None
 
     def _job(self, event: Event) -> None:
-        assert event.job_id is not None
-        job = self.history.job(event.job_id)
+        job = self.history.job(event.job_id or "")
         if event.event == "create":
             if job.last is not None:
                 self.history.break_job("I19", "created twice", job, job.last, event)
@@ -183,14 +184,13 @@ class Checker:
             job.paused_at = event.logged_at
             for state in job.tasks:
                 state.since = event.logged_at
-        elif event.event == "set_priority" and event.reason is not None:
-            self._order.change(job, priority=int(event.reason))
+        elif event.event == "set_priority" and (event.reason or "").isdecimal():
+            self._order.change(job, priority=int(event.reason or 0))
         job.status = event.to_status or job.status
         job.last = event
 
     def _worker(self, event: Event) -> None:
-        assert event.worker_id is not None
-        worker = self.history.worker(event.worker_id)
+        worker = self.history.worker(event.worker_id or "")
         if not moves.check_worker(self.history, worker, event):
             self._heartbeats.check(self.history, worker, event)
         self._note_worker(worker, event)
@@ -204,3 +204,20 @@ class Checker:
             worker.since = worker.idle_since = event.logged_at
         worker.status = event.to_status
         worker.last = event
+
+
+def _malformed(history: History, event: Event) -> str | None:
+    """Why this row cannot be of the log: it is about nothing, or about a job that is over and done with."""
+    named = {
+        "task": event.task_id and event.job_id,
+        "job": event.job_id,
+        "worker": event.worker_id,
+        "message": event.message_id,
+    }
+    if event.noun not in named:
+        return f"a row about a {event.noun}"
+    if not named[event.noun]:
+        return f"{event.event} of a {event.noun} that it does not name"
+    if event.job_id is not None and event.job_id in history.settled:
+        return f"{event.noun} {event.event} after the job was {history.settled[event.job_id]}"
+    return None

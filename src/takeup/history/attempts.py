@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from takeup.core.model import Event
 from takeup.core.policy import REFUNDS_MAX
-from takeup.testing.history.states import History, TaskState
+from takeup.history.states import History, TaskState
 
 
 def check_due(history: History, state: TaskState, event: Event) -> bool:

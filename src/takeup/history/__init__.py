@@ -23,7 +23,7 @@ short outage expires no lease) depends on when holders last renewed, and I29 (no
 files, connections and memory of real processes: both are for tests with real processes.
 """
 
-from takeup.testing.history.checker import Checker, check
-from takeup.testing.history.records import Call, Settings, Tables, Violation, read_tables
+from takeup.history.checker import Checker, check
+from takeup.history.records import Call, Settings, Tables, Violation, read_tables
 
 __all__ = ["Call", "Checker", "Settings", "Tables", "Violation", "check", "read_tables"]

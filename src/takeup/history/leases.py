@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from takeup.core.model import Event
-from takeup.testing.history.states import History, TaskState
+from takeup.history.states import History, TaskState
 
 HOLDER_ENDS = frozenset({"complete", "fail", "give_up", "release"})
 MICROSECOND = timedelta(microseconds=1)

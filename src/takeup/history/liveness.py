@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from takeup.core.machine import JOB, TASK
 from takeup.core.model import Event
-from takeup.testing.history.states import History, JobState, TaskState
+from takeup.history.states import History, JobState, TaskState
 
 
 class Liveness:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from takeup.core.model import Event
 from takeup.core.policy import trusted_until
-from takeup.testing.history.records import Call, Fence, Violation
-from takeup.testing.history.states import History
+from takeup.history.records import Call, Fence, Violation
+from takeup.history.states import History
 
 
 class Winners:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from takeup.core.model import Event
-from takeup.testing.history.records import Call
-from takeup.testing.history.states import History, TaskState, WorkerState
+from takeup.history.records import Call
+from takeup.history.states import History, TaskState, WorkerState
 
 
 def check_claim(history: History, state: TaskState, event: Event) -> bool:

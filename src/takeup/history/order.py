@@ -3,7 +3,7 @@
 from collections import Counter
 
 from takeup.core.model import Event
-from takeup.testing.history.states import History, JobState, TaskState
+from takeup.history.states import History, JobState, TaskState
 
 
 class Order:

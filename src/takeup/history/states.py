@@ -9,8 +9,8 @@ from datetime import datetime
 from takeup.core.model import Event
 from takeup.core.plan import LanePlan
 from takeup.core.policy import RetryPolicy
+from takeup.history.records import Call, Settings, Tables, Violation, by_request
 from takeup.store.op import Row
-from takeup.testing.history.records import Call, Settings, Tables, Violation, by_request
 
 
 @dataclass(slots=True)
@@ -93,16 +93,45 @@ class History:
         """How many tasks of each (job, stage) are not DONE or SKIPPED."""
         self.by_segment: dict[tuple[str, str, int | None], TaskState] = {}
         self.violations: list[Violation] = []
+        self.settled: dict[str, str] = {}
+        """How each job ended that was compared with its rows already and forgotten."""
         known = tables or Tables()
-        self.task_rows: dict[int, Row] = {row["id"]: row for row in known.tasks}
-        self.job_rows: dict[str, Row] = {row["id"]: row for row in known.jobs}
-        self.lanes = {row["id"]: _lane(row) for row in known.lanes}
+        self.task_rows: dict[int, Row] = {}
+        self.job_rows: dict[str, Row] = {}
         self.needs: dict[tuple[str, str], list[Row]] = {}
-        for row in known.needs:
-            self.needs.setdefault((row["job_id"], row["stage"]), []).append(row)
-        self.retries = {(row["job_id"], row["stage"]): row["retry"] for row in known.stages}
+        self.retries: dict[tuple[str, str], str] = {}
+        self.learn(known)
+        self.lanes = {row["id"]: _lane(row) for row in known.lanes}
         self.abilities = _abilities(known.workers, calls)
         self._policies: dict[str, RetryPolicy] = {}
+
+    def learn(self, tables: Tables) -> None:
+        """Take in the rows of more jobs."""
+        self.task_rows.update((row["id"], row) for row in tables.tasks)
+        self.job_rows.update((row["id"], row) for row in tables.jobs)
+        for row in tables.needs:
+            self.needs.setdefault((row["job_id"], row["stage"]), []).append(row)
+        self.retries.update(((row["job_id"], row["stage"]), row["retry"]) for row in tables.stages)
+
+    def settle(self, job_id: str) -> None:
+        """Forget all of a finished job but how it ended, so that a long log needs little memory."""
+        job = self.jobs.pop(job_id)
+        self.settled[job_id] = job.status
+        self.job_rows.pop(job_id, None)
+        for state in job.tasks:
+            self.tasks.pop(state.id, None)
+            self.task_rows.pop(state.id, None)
+            if state.row is not None:
+                stage = state.row["stage"]
+                self.by_segment.pop((job_id, stage, state.row["segment"]), None)
+                for known in (self.open_counts, self.needs, self.retries):
+                    known.pop((job_id, stage), None)
+
+    def status_of(self, job_id: str) -> str | None:
+        """The status that the log gives a job; None for a job that it does not name."""
+        if job_id in self.settled:
+            return self.settled[job_id]
+        return self.jobs[job_id].status if job_id in self.jobs else None
 
     def policy(self, state: TaskState) -> RetryPolicy | None:
         """The retry policy of a task's stage, if known."""

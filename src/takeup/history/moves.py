@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from takeup.core.machine import JOB, OUTBOX, TASK, WORKER, Actor, Move
 from takeup.core.model import Event
-from takeup.testing.history.records import Violation
-from takeup.testing.history.states import History, JobState, TaskState, WorkerState
+from takeup.history.records import Violation
+from takeup.history.states import History, JobState, TaskState, WorkerState
 
 TASK_MOVES = {move.name: move for move in TASK.moves}
 JOB_MOVES = {move.name: move for move in JOB.moves}
@@ -142,10 +142,10 @@ def check_worker(history: History, state: WorkerState, event: Event) -> bool:
 
 def check_message(history: History, event: Event) -> None:
     """I12: a message is sent or parked, and then it is done with."""
-    assert event.message_id is not None
-    status = history.messages.get(event.message_id, OUTBOX.initial[0])
+    message_id = event.message_id or 0
+    status = history.messages.get(message_id, OUTBOX.initial[0])
     move = MESSAGE_MOVES.get(event.event)
     if move is None or status not in move.sources or event.to_status != move.target:
-        message = f"{event.event} of message {event.message_id}, which was {status}"
+        message = f"{event.event} of message {message_id}, which was {status}"
         history.violations.append(Violation("I12", message, events=(event,)))
-    history.messages[event.message_id] = event.to_status or ""
+    history.messages[message_id] = event.to_status or ""

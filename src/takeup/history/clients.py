@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from takeup.core.model import Event
-from takeup.testing.history.records import FINISHES, Call, Fence, Violation
-from takeup.testing.history.states import History
+from takeup.history.records import FINISHES, Call, Fence, Violation
+from takeup.history.states import History
 
 ENDS = frozenset(event for events in FINISHES.values() for event in events)
 
