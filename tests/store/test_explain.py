@@ -10,12 +10,13 @@ from typing import Any
 import asyncpg
 import pytest
 
+from takeup.core.control import Adoption
 from takeup.core.model import Completion, Failure, Held, Lease, Progress
 from takeup.core.plan import NewJob, plan_job
 from takeup.store.dialect import PARAMETER, Dialect
 from takeup.store.drivers.postgres import SETTINGS
 from takeup.store.op import Op
-from takeup.store.ops import claim, operate, orchestrate, recover, report, submit
+from takeup.store.ops import claim, claim_task, control, operate, orchestrate, recover, report, submit
 from takeup.store.sqlfile import catalog
 from takeup.store.store import Store
 from tests.store.bulk import load
@@ -28,6 +29,7 @@ POOLED = {"jit": SETTINGS["jit"]}
 HELD = 200
 BATCH = 20
 SEGMENTS = 100
+PAIR = Adoption(NewJob(FAN, subject="pairs:[1]", idempotency_key="pair"), done=("cut", "encode"))
 LARGE = {"tasks", "tasks_pkey", "tasks_once", "tasks_live"}
 """What has a million rows or more; the other indexes hold only what is due, running or broken."""
 
@@ -90,6 +92,9 @@ OPERATIONS: dict[str, Make] = {
     "cancel": lambda s: operate.cancel([s.leases[0].job_id]),
     "pause": lambda s: operate.set_control([s.leases[0].job_id], "PAUSED"),
     "submit": lambda _: submit.submit([("job_new", plan_job(NewJob(FAN, subject="s", idempotency_key="k")))]),
+    "claim by name": lambda s: claim_task.claim_task(claim_request("w1"), s.leases[-1].task_id + 1),
+    "adopt": lambda _: control.adopt([("job_own", plan_job(PAIR.job), PAIR)], reason="done before"),
+    "row": lambda _: control.row_of("pairs:[1]"),
     "expire": lambda _: recover.expire(1000),
 }
 

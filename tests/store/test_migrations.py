@@ -5,7 +5,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from takeup.core.errors import SchemaMissing, SchemaTooNew, StoreError
+from takeup.core.errors import SchemaMissing, SchemaTooNew, StoreConfig, StoreError
 from takeup.core.model import Completion
 from takeup.core.plan import NewJob
 from takeup.store import migrate
@@ -18,7 +18,9 @@ from tests.services import PostgresServer
 from tests.store.crowd import SIZE, Crowd, upgrade
 from tests.store.scenes import ONE, add_worker, claim_request, dump, path_in, upgrade_schema
 
-FIRST = "0001_initial"
+ALL = [f"{migration.version:04}_{migration.name}" for migration in migrate.migrations()]
+NEWEST = migrate.newest()
+PLANTED = f"{NEWEST + 1:04}_planted"
 
 
 @pytest.fixture(params=["sqlite", "duckdb", "postgres15", "postgres18"])
@@ -66,7 +68,7 @@ async def tables_of(url: str) -> list[str]:
     return sorted(name for (name,) in await ask(url, found))
 
 
-def plant(monkeypatch, *sql: str, version: int = 2) -> None:
+def plant(monkeypatch, *sql: str, version: int = NEWEST + 1) -> None:
     """One more migration behind the real ones."""
     blocks = tuple(Block(f"block{i}", frozenset(), text) for i, text in enumerate(sql))
     found = (*migrate.migrations(), Migration(version, "planted", blocks))
@@ -74,12 +76,13 @@ def plant(monkeypatch, *sql: str, version: int = 2) -> None:
 
 
 async def test_upgrade_from_nothing_and_again(empty_url):
-    assert await applied_by(empty_url) == [FIRST]
+    assert await applied_by(empty_url) == ALL
     tables = await tables_of(empty_url)
     assert {"jobs", "tasks", "workers", "audit", "outbox", "schema_versions"} <= set(tables)
     assert await applied_by(empty_url) == []
     assert await tables_of(empty_url) == tables
-    assert await ask(empty_url, "SELECT version, name FROM schema_versions") == [(1, "initial")]
+    found = await ask(empty_url, "SELECT version, name FROM schema_versions ORDER BY version")
+    assert [f"{version:04}_{name}" for version, name in found] == ALL
     await (await Store.open(empty_url)).close()
 
 
@@ -88,7 +91,7 @@ async def test_upgrade_keeps_what_is_stored(sqlite_url, monkeypatch):
     (job_id,) = await store.operator.submit([NewJob(ONE, {"a": 1})])
     await store.close()
     plant(monkeypatch, "ALTER TABLE jobs ADD COLUMN colour TEXT")
-    assert await applied_by(sqlite_url) == ["0002_planted"]
+    assert await applied_by(sqlite_url) == [PLANTED]
     store = await Store.open(sqlite_url)
     assert (await store.read.job(job_id)).spec == {"a": 1}
     await store.close()
@@ -102,7 +105,7 @@ async def test_a_store_that_is_open_survives_the_upgrade_of_another(url, monkeyp
     task = (await store.read.tasks(job_id))[0]
     with monkeypatch.context() as patch:
         plant(patch, "ALTER TABLE jobs ADD COLUMN colour TEXT", "ALTER TABLE tasks ADD COLUMN colour TEXT")
-        assert await applied_by(url) == ["0002_planted"]
+        assert await applied_by(url) == [PLANTED]
     assert await store.read.job(job_id) == before
     assert await store.read.task(task.id) == task
     (lease,) = await store.worker.claim(claim_request("w1"))
@@ -115,7 +118,7 @@ async def test_a_store_that_is_open_survives_the_upgrade_of_another(url, monkeyp
 @pytest.mark.parametrize("empty_url", ["sqlite", "postgres15", "postgres18"], indirect=True)
 def test_ten_processes_at_once(empty_url, crowd: Crowd):
     answers = crowd.run(upgrade, empty_url)
-    assert sorted(answers) == [*[[]] * (SIZE - 1), [FIRST]]
+    assert sorted(answers) == [*[[]] * (SIZE - 1), ALL]
 
 
 async def test_a_failing_migration_leaves_nothing_of_itself(empty_url, monkeypatch):
@@ -126,7 +129,7 @@ async def test_a_failing_migration_leaves_nothing_of_itself(empty_url, monkeypat
         with pytest.raises(StoreError):
             await applied_by(empty_url)
     assert await tables_of(empty_url) == before
-    assert await ask(empty_url, "SELECT MAX(version) FROM schema_versions") == [(1,)]
+    assert await ask(empty_url, "SELECT MAX(version) FROM schema_versions") == [(NEWEST,)]
     assert await applied_by(empty_url) == []
 
 
@@ -137,12 +140,19 @@ async def test_a_failing_first_upgrade_leaves_an_empty_database(empty_url, monke
     assert await tables_of(empty_url) == []
 
 
+async def test_a_control_table_of_somebody_else_is_named_and_untouched(empty_url):
+    await ask(empty_url, "CREATE TABLE pipeline_control (url TEXT, iteration BIGINT)")
+    with pytest.raises(StoreConfig, match=r"table pipeline_control of its own.*takeup control import"):
+        await applied_by(empty_url)
+    assert await tables_of(empty_url) == ["pipeline_control"]
+
+
 async def test_a_newer_schema_is_refused_and_untouched(url):
-    await ask(url, "INSERT INTO schema_versions (version, name) VALUES (7, 'future') RETURNING version")
+    await ask(url, "INSERT INTO schema_versions (version, name) VALUES (99, 'future') RETURNING version")
     await ask(url, "UPDATE schema_guards SET fingerprint = 'of the future' RETURNING fingerprint")
     before, tables = await dump(url), await tables_of(url)
     for upgrades in (False, True):
-        with pytest.raises(SchemaTooNew, match=r"schema 7, this Takeup knows up to 1") as caught:
+        with pytest.raises(SchemaTooNew, match=rf"schema 99, this Takeup knows up to {NEWEST}") as caught:
             await Store.open(url, upgrade=upgrades)
         assert "Upgrade this Takeup" in caught.value.help
     assert await dump(url) == before
@@ -158,7 +168,7 @@ async def test_a_missing_schema_is_named_and_not_made(empty_url):
 
 async def test_an_older_schema_is_named(url, monkeypatch):
     plant(monkeypatch, "CREATE TABLE more (id BIGINT)")
-    with pytest.raises(SchemaMissing, match="has schema 1, this Takeup needs 2"):
+    with pytest.raises(SchemaMissing, match=f"has schema {NEWEST}, this Takeup needs {NEWEST + 1}"):
         await Store.open(url)
     assert "more" not in await tables_of(url)
 
@@ -198,4 +208,4 @@ async def test_an_interrupted_first_open_leaves_a_usable_file(tmp_path):
     driver = await connect(url)
     await driver.close()
     assert path_in(url).exists()
-    assert await applied_by(url) == [FIRST]
+    assert await applied_by(url) == ALL

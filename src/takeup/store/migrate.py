@@ -9,13 +9,14 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from takeup.core.errors import SchemaMissing, SchemaTooNew
+from takeup.core.errors import SchemaMissing, SchemaTooNew, StoreConfig
 from takeup.store.dialect import Dialect
 from takeup.store.op import Op, Script
 from takeup.store.schema import fingerprint, guards
 from takeup.store.sqlfile import Block, parse, select
 
 FILE = re.compile(r"(\d{4})_(\w+)\.sql\Z")
+VIEW = "pipeline_control"
 LOCK_KEY = 0x74616B65757000
 """The advisory lock that upgrades of one PostgreSQL database share."""
 
@@ -59,6 +60,7 @@ def upgrade(dialect: Dialect) -> Op[list[str]]:
     applied = []
     for migration in migrations():
         if migration.version > current:
+            yield from _check_free(migration, dialect)
             for block in select(list(migration.blocks), dialect):
                 yield Script(dialect.expand(block.sql))
             values = f"({migration.version}, '{migration.name}')"
@@ -66,6 +68,17 @@ def upgrade(dialect: Dialect) -> Op[list[str]]:
             applied.append(f"{migration.version:04}_{migration.name}")
     yield from _install_guards(dialect)
     return applied
+
+
+def _check_free(migration: Migration, dialect: Dialect) -> Op[None]:
+    """Refuse to make the control view where an old control table has its name."""
+    if VIEW in {block.name for block in migration.blocks}:
+        rows = yield Script(_FIND_OLD[dialect.name])
+        if rows:
+            raise StoreConfig(
+                f"the database has a table {VIEW} of its own: rename it, "
+                "or let `takeup control import` take over the DuckDB file it is in"
+            )
 
 
 def check(dialect: Dialect) -> Op[int]:
@@ -97,6 +110,12 @@ def _install_guards(dialect: Dialect) -> Op[None]:
         yield Script(f"INSERT INTO schema_guards (fingerprint) VALUES ('{print_}')")  # noqa: S608 - a digest
 
 
+_FIND_OLD = {
+    "postgres": "SELECT 1 AS found FROM pg_tables "
+    "WHERE schemaname = current_schema() AND tablename = 'pipeline_control'",
+    "sqlite": "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'pipeline_control'",
+    "duckdb": "SELECT 1 AS found FROM duckdb_tables() WHERE table_name = 'pipeline_control'",
+}
 _FIND_TABLE = {
     "postgres": "SELECT 1 AS found WHERE to_regclass('schema_versions') IS NOT NULL",
     "sqlite": "SELECT 1 AS found FROM sqlite_master WHERE type = 'table' AND name = 'schema_versions'",

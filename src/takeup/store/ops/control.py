@@ -8,7 +8,7 @@ from typing import Any
 from takeup.core.control import ADOPT_MAX, Adoption, Claimable, ControlRow, ControlStatus
 from takeup.core.errors import InvalidInput
 from takeup.core.model import Control
-from takeup.core.pipeline import STAGES_MAX
+from takeup.core.pipeline import STAGES_MAX, splitter_of
 from takeup.core.plan import JobPlan
 from takeup.store.op import Op, Row, query
 from takeup.store.ops.moves import move_tasks
@@ -61,6 +61,13 @@ def check_adoptions(adoptions: Sequence[Adoption]) -> None:
             raise InvalidInput("a job can be adopted only with a subject")
         for name in adoption.done:
             job.pipeline.get(name)
+        for stage in job.pipeline.stages.values():
+            if stage.each and stage.name not in adoption.done:
+                splitter = splitter_of(stage, job.pipeline.stages)
+                if splitter in adoption.done:
+                    raise InvalidInput(
+                        f"{splitter} cannot be left out: it lists the segments of {stage.name}"
+                    )
 
 
 def rows(pipeline: str, where: ControlFilter, after: str, limit_count: int) -> Op[list[ControlRow]]:

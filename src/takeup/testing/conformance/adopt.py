@@ -77,6 +77,16 @@ async def a_job_to_skip_ends_at_once(world: World) -> None:
 
 
 @case()
+async def a_splitter_is_left_out_with_what_it_splits(world: World) -> None:
+    fan = NewJob(world.fan(), subject="s")
+    (job_id,) = await adopt(world, Adoption(fan, done=("split", "encode", "check")))
+    assert await world.store.read.task_counts(job_id) == {("split", "SKIPPED"): 1, ("join", "READY"): 1}
+    await world.add_worker()
+    await world.finish(await world.lease())
+    assert await world.job_status(job_id) == "completed"
+
+
+@case()
 async def a_subject_that_had_a_job_is_left_alone(world: World) -> None:
     pipeline = table(world)
     first, second = await adopt(
@@ -125,8 +135,12 @@ async def what_cannot_be_adopted_is_refused(world: World) -> None:
     pipeline = table(world)
     async with world.refuses(UnknownStage):
         await world.store.operator.adopt([Adoption(row(pipeline), done=("nonsense",))])
-    async with world.refuses(InvalidInput):
-        await world.store.operator.adopt([Adoption(NewJob(world.pipeline()))])
+    for unusable in (
+        Adoption(NewJob(world.pipeline())),
+        Adoption(NewJob(world.fan(), subject="s"), ("split",)),
+    ):
+        async with world.refuses(InvalidInput):
+            await world.store.operator.adopt([unusable])
     async with world.refuses(InvalidInput):
         await world.store.operator.adopt([Adoption(row(pipeline))] * (ADOPT_MAX + 1))
 
