@@ -32,6 +32,7 @@ from takeup.core.model import (
 from takeup.core.plan import NewJob, plan_job
 from takeup.core.ports import Clock
 from takeup.store import migrate
+from takeup.store.details import DetailReads
 from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
     archive,
@@ -44,6 +45,7 @@ from takeup.store.ops import (
     read,
     recover,
     report,
+    retry,
     submit,
     worker,
 )
@@ -57,12 +59,8 @@ ADVANCE_MAX = 20_000
 """How many tasks one pass of the orchestrator may change."""
 
 
-class ReadStore:
+class ReadStore(DetailReads):
     """Lists and details; everybody may look."""
-
-    def __init__(self, driver: Driver) -> None:
-        """Read through this driver."""
-        self._driver = driver
 
     async def job(self, job_id: str) -> Job:
         """One job."""
@@ -262,6 +260,11 @@ class OperatorStore:
         """Create jobs, all or none; a job whose key is known is not created again. Answers with their ids."""
         plans = [(new_id("job", self._random), plan_job(job)) for job in jobs]
         return await self._driver.run(submit.submit, plans, request_id=request_id)
+
+    async def retry(self, job_ids: Sequence[str], *, request_id: str | None = None) -> list[str]:
+        """Run finished jobs again as new ones, planned from their rows; answers with the new ids."""
+        jobs = [(job_id, new_id("job", self._random)) for job_id in job_ids]
+        return await self._driver.run(retry.retry, jobs, request_id=request_id)
 
     async def adopt(
         self, adoptions: Sequence[Adoption], *, reason: str = "adopted", request_id: str | None = None

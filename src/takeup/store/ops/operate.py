@@ -11,6 +11,7 @@ from takeup.store.ops.moves import batched, clip, close_jobs, log_tasks, move_ta
 from takeup.store.ops.orchestrate import expand
 
 _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
+_CONTROL_DONE = {"READY": "resumed", "PAUSED": "paused", "SKIP": "skipped"}
 
 
 def cancel(job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> Op[list[str]]:
@@ -28,7 +29,7 @@ def set_control(
     """Pause, resume or skip jobs. Pausing gates new claims only; skipping takes running tasks back first."""
     if control not in CONTROLS:
         raise InvalidInput(f"control {control!r} is not one of {', '.join(CONTROLS)}")
-    jobs = yield from _hold_live(job_ids, version)
+    jobs = yield from _hold_live(job_ids, version, _CONTROL_DONE[control])
     changed = [row for row in jobs if row["control"] != control]
     if not changed:
         return []
@@ -58,8 +59,9 @@ def set_task_control(
         raise NotFound(f"no task has the id {min(missing)}")
     changed = yield query("set_task_control", g=wanted, control=control)
     if len(changed) < len(set(task_ids)):
-        done = min(set(task_ids) - {row["id"] for row in changed})
-        raise IllegalMove(f"task {done} is finished and cannot be changed")
+        left = {row["id"] for row in changed}
+        done = min((row for row in tasks if row["id"] not in left), key=lambda row: row["id"])
+        raise IllegalMove(f"task {done['id']} is {done['status']} and cannot be {_CONTROL_DONE[control]}")
     if control == "SKIP":
         yield from _skip(tasks, reason)
         yield from close_jobs(row["job_id"] for row in tasks)
@@ -74,7 +76,7 @@ def set_task_control(
 def set_priority(job_ids: Sequence[str], priority: int, *, version: int | None = None) -> Op[list[str]]:
     """Change the priority of jobs and of everything in them that is not finished."""
     check_priority(priority)
-    jobs = yield from _hold_live(job_ids, version)
+    jobs = yield from _hold_live(job_ids, version, "given another priority")
     yield query("set_job_priority", j=_ids(job_ids), priority=priority)
     tasks = yield query("live_tasks", j=_ids(job_ids))
     for part in batched(tasks):
@@ -110,13 +112,13 @@ def _hold(job_ids: Sequence[str]) -> Op[Rows]:
     return rows
 
 
-def _hold_live(job_ids: Sequence[str], version: int | None) -> Op[Rows]:
+def _hold_live(job_ids: Sequence[str], version: int | None, verb: str) -> Op[Rows]:
     rows = yield from _hold(job_ids)
     for row in rows:
         if version is not None and row["version"] != version:
             raise VersionMismatch(f"job {row['id']} has version {row['version']}, not {version}")
         if row["status"] not in JOB.live:
-            raise IllegalMove(f"job {row['id']} is {row['status']} and cannot be changed")
+            raise IllegalMove(f"job {row['id']} is {row['status']} and cannot be {verb}")
     return rows
 
 

@@ -30,6 +30,7 @@ from takeup.testing.conformance import (  # noqa: F401 - importing a module regi
     recover,
     release,
     renew,
+    retry,
     submit,
     workers,
 )

@@ -57,6 +57,32 @@ class OracleOperator:
             self._add(job_id, plan, request_id)
         return answers
 
+    async def retry(self, job_ids: Sequence[str], *, request_id: str | None = None) -> list[str]:
+        """Run finished jobs again as new ones."""
+        jobs = [(job_id, new_id("job", self._random)) for job_id in job_ids]
+        plans = []
+        for old, new in jobs:
+            (row,) = self._jobs([old])
+            if row.job.status in JOB.live:
+                raise IllegalMove(f"job {old} is {row.job.status} and cannot be retried before it ended")
+            waiting = {need.stage for need in row.plan.needs}
+            tasks = tuple(
+                replace(task, status="NEW" if task.stage in waiting else "READY") for task in row.plan.tasks
+            )
+            plan = replace(
+                row.plan,
+                idempotency_key=None,
+                priority=row.job.priority,
+                control="READY",
+                not_before=None,
+                tasks=tasks,
+            )
+            plans.append((new, plan))
+        self._check_subjects([plan for _, plan in plans])
+        for new, plan in plans:
+            self._add(new, plan, request_id)
+        return [new for new, _ in plans]
+
     async def adopt(
         self, adoptions: Sequence[Adoption], *, reason: str = "adopted", request_id: str | None = None
     ) -> list[str | None]:

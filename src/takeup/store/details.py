@@ -1,0 +1,41 @@
+"""Reads for people who look at one job; nothing is decided by them."""
+
+from collections.abc import Sequence
+
+from takeup.core.model import Attempt, LogLine, Task
+from takeup.core.progress import JobProgress
+from takeup.core.why import Facts
+from takeup.store.drivers import Driver
+from takeup.store.ops import detail, why
+
+
+class DetailReads:
+    """The part of the reads that shows one job from all sides."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Read through this driver."""
+        self._driver = driver
+
+    async def find_job(self, text: str) -> str:
+        """The id of the one job whose id begins like this."""
+        return await self._driver.read(detail.find, text)
+
+    async def progress(self, job_id: str) -> JobProgress:
+        """How far each stage of a job is."""
+        return await self._driver.read(detail.progress, job_id)
+
+    async def tasks_in(self, job_id: str, status: str, *, limit: int = 100) -> list[Task]:
+        """The first tasks of a job that are in this status."""
+        return await self._driver.read(detail.tasks_in, job_id, status, limit)
+
+    async def attempts_of(self, job_id: str, task_ids: Sequence[int], *, limit: int = 1000) -> list[Attempt]:
+        """Every claim of these tasks of a job and how it ended."""
+        return await self._driver.read(detail.attempts_of, job_id, task_ids, limit)
+
+    async def last_logs(self, job_id: str, *, limit: int = 10) -> list[LogLine]:
+        """The last lines that were logged about a job."""
+        return await self._driver.read(detail.last_logs, job_id, limit)
+
+    async def why(self, job_id: str) -> Facts:
+        """What explains what a job does or waits for."""
+        return await self._driver.read(why.facts, job_id)
