@@ -34,13 +34,15 @@ class Fleet:
         for role in roles:
             self.start(role)
 
-    def start(self, role: Role) -> None:
+    def start(self, role: Role) -> str:
+        """Start a process; answers with its name."""
         self._number += 1
         name = f"{role.kind}-{self._number}" if not role.name.startswith("=") else role.name[1:]
         environment = {**role.environment, MARK: self.mark, "PYTHONPATH": str(Path(__file__).parents[2])}
         process = context.Process(target=play, args=(replace(role, name=name, environment=environment),))
         process.start()
         self._running[name] = role, process
+        return name
 
     def names(self, kind: str = "") -> list[str]:
         return [name for name, (role, _) in self._running.items() if role.kind.startswith(kind)]
@@ -49,7 +51,8 @@ class Fleet:
         """kill -9, and a new one in its place."""
         role, process = self._running.pop(name)
         self._stopped.pop(name, None)
-        os.kill(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL)
         process.join()
         self.kills += 1
         if restart:

@@ -48,7 +48,7 @@ async def judge(store: Store, folder: Path, job_ids: Sequence[str], quiet_from: 
         recovery_s=RECOVERY_S,
         offline_s=OFFLINE_MIN * 60,
         slack_s=3.0,
-        poll_s=2.0,
+        poll_s=OFFLINE_MIN * 60 + 2,  # a killed worker looks idle until it is found to be silent
         log_lag_s=6.0,
         margin_s=2 / 6,
         quiet_from=quiet_from,

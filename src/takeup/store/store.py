@@ -16,15 +16,22 @@ from takeup.core.model import (
     Answer,
     Artifact,
     Attempt,
+    Brief,
     Completion,
     Control,
     Event,
     Failure,
+    Fate,
+    Glance,
     Held,
+    InputPage,
     Job,
     Lease,
+    LogLine,
     Message,
     Progress,
+    Step,
+    StepEnd,
     Task,
     Worker,
     WorkerSpec,
@@ -36,9 +43,11 @@ from takeup.store.details import DetailReads
 from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
     archive,
+    brief,
     claim,
     claim_task,
     control,
+    notes,
     operate,
     orchestrate,
     outbox,
@@ -126,6 +135,14 @@ class ReadStore(DetailReads):
         """What of one subject can be claimed now."""
         return await self._driver.read(control.worklist_of, subject, limit)
 
+    async def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """A page of what was logged about a job."""
+        return await self._driver.read(notes.logs, job_id, after, limit)
+
+    async def steps(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[Step]:
+        """A page of the commands that a job's stages ran."""
+        return await self._driver.read(notes.steps, job_id, after, limit)
+
     async def now(self) -> datetime:
         """The database's time, by which all leases and delays are kept."""
         return await self._driver.read(read.clock)
@@ -155,10 +172,10 @@ class WorkerStore:
         """Lease this one task; None if it cannot be claimed by this worker now."""
         return await self._driver.run(claim_task.claim_task, request, task_id)
 
-    async def claim(self, request: claim.ClaimRequest) -> list[Lease]:
-        """Lease tasks; a claim that finds none first takes back a few leases that are over."""
+    async def claim(self, request: claim.ClaimRequest, *, takes_back: bool = True) -> list[Lease]:
+        """Lease tasks; a claim that finds none may take back a few leases that are over and look again."""
         leases = await self._driver.run(claim.claim, request)
-        if leases:
+        if leases or not takes_back:
             return leases
         taken_back = await self._driver.run(recover.expire, CLAIM_EXPIRES_MAX)
         return await self._driver.run(claim.claim, request) if taken_back else []
@@ -186,6 +203,36 @@ class WorkerStore:
     ) -> list[Answer]:
         """Hand tasks back unfinished."""
         return await self._driver.run(report.release, worker_id, held, reason=reason, request_id=request_id)
+
+    async def briefs(self, job_ids: Sequence[str]) -> dict[str, Brief]:
+        """The spec and subject of jobs whose tasks were claimed."""
+        return await self._driver.read(brief.briefs, job_ids)
+
+    async def inputs(self, lease: Lease, needs: str, *, after: int = -2) -> InputPage:
+        """A page of what a stage made that the leased task needs."""
+        return await self._driver.read(brief.inputs, lease, needs, after)
+
+    async def glance(self, worker_id: str, held: Sequence[Held]) -> Glance:
+        """Whether this worker is to go on and which leases it still holds; changes nothing."""
+        return await self._driver.read(brief.glance, worker_id, held)
+
+    async def fates(self, folders: Sequence[tuple[int, int, str]]) -> list[Fate]:
+        """What became of the attempts that left these folders behind."""
+        return await self._driver.read(brief.fates, folders)
+
+    async def add_logs(self, lines: Sequence[LogLine]) -> None:
+        """Keep log lines."""
+        await self._driver.run(notes.add_logs, lines)
+
+    async def add_steps(
+        self, steps: Sequence[Step], ages_s: Sequence[float]
+    ) -> dict[str, tuple[int, datetime]]:
+        """Note commands that began; answers with the key of each."""
+        return await self._driver.run(notes.add_steps, steps, ages_s)
+
+    async def end_steps(self, ends: Sequence[StepEnd]) -> None:
+        """Note how commands ended."""
+        await self._driver.run(notes.end_steps, ends)
 
 
 class OrchestratorStore:

@@ -26,6 +26,8 @@ T = TypeVar("T")
 VARIABLE = "TAKEUP_CRASH"
 SEED_VARIABLE = "TAKEUP_CRASH_SEED"
 """`17:0.01` lets every point fire with a chance of 1 %, as seed 17 decides."""
+TRACE_VARIABLE = "TAKEUP_CRASH_TRACE"
+"""A file to which every point that is passed for the first time, and every one that fires, is added."""
 
 
 class Crashed(BaseException):
@@ -35,10 +37,20 @@ class Crashed(BaseException):
 Action = Callable[[str], None]
 
 
-def kill(_name: str) -> NoReturn:
+def kill(name: str) -> NoReturn:
     """End this very process at once, as a power cut would."""
+    trace("fired", name)
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("unreachable")
+
+
+def trace(what: str, name: str) -> None:
+    """Note a point for the test that looks on."""
+    path = os.environ.get(TRACE_VARIABLE)
+    if path:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.write(file, f"{what} {name}\n".encode())
+        os.close(file)
 
 
 def collapse(name: str) -> NoReturn:
@@ -59,11 +71,14 @@ class Armed:
         """How often each point was passed."""
         self._action = action
         self._chance = chance
+        self._traces = TRACE_VARIABLE in os.environ
         self._random = random or Random(0)
 
     def reach(self, name: str) -> None:
         """A point was reached: fire if its turn has come."""
         self.passes[name] += 1
+        if self.passes[name] == 1 and self._traces:
+            trace("passed", name)
         due = self._exact.get(name) == self.passes[name]
         for pattern, nth in self._patterns.items():
             if fnmatchcase(name, pattern):
@@ -108,9 +123,10 @@ def arm_from_environment(environment: Mapping[str, str]) -> bool:
     """Arm what the environment names; a firing point kills this process."""
     points = parse(environment.get(VARIABLE, ""))
     seed, _, chance = environment.get(SEED_VARIABLE, "").partition(":")
-    if points or chance:
+    is_watched = bool(points or chance or environment.get(TRACE_VARIABLE))
+    if is_watched:
         arm(Armed(points, kill, float(chance or 0), Random(seed)).reach)
-    return bool(points or chance)
+    return is_watched
 
 
 def parse(text: str) -> dict[str, int]:
