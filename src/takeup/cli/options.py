@@ -1,14 +1,30 @@
 """Options that many commands share."""
 
 import argparse
+import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from takeup.config import Settings, load
 from takeup.core.errors import InvalidSpec
+
+
+def later(module: str, function: str) -> Callable[[argparse.Namespace], Any]:
+    """A command whose code is loaded only when it runs, so that its help costs nothing."""
+
+    def run(options: argparse.Namespace) -> Any:
+        return getattr(importlib.import_module(f"takeup.cli.{module}"), function)(options)
+
+    return run
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """For machines."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

@@ -3,36 +3,71 @@
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from takeup.core.machine import JOB
 from takeup.core.model import Artifact, Job
+from takeup.core.progress import JobProgress
 from takeup.store.store import ReadStore
 
-LOOK_EVERY_S = 0.5
+LOOK_EVERY_S = 0.4
 
 
-async def follow(read: ReadStore, job_id: str) -> Job:
+class Display(Protocol):
+    """Where progress is shown."""
+
+    def show(self, job: Job, progress: JobProgress) -> None:
+        """Show the state of the job now."""
+        ...
+
+
+async def follow(read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S) -> Job:
     """Show the job until it is finished; answers with its last state."""
-    seen = ""
-    while True:
-        job = await read.job(job_id)
-        counts = await read.task_counts(job_id)
-        stages: dict[str, list[int]] = {}
-        for (stage, status), count in counts.items():
-            total = stages.setdefault(stage, [0, 0])
-            total[1] += count
-            total[0] += count if status in ("DONE", "SKIPPED") else 0
-        text = f"{job.status}: " + ", ".join(
-            f"{name} {done}/{total}" for name, (done, total) in stages.items()
-        )
-        if text != seen:
+    with display() as shown:
+        while True:
+            job = await read.job(job_id)  # before the counts, so that those of its end are complete
+            shown.show(job, await read.progress(job_id))
+            if job.status in JOB.final:
+                return job
+            await asyncio.sleep(every_s)
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """Bars if somebody looks at them, lines else."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    from takeup.cli.bars import Bars  # noqa: PLC0415 - Rich is loaded only for a terminal
+
+    with Bars() as bars:
+        yield bars
+
+
+class Lines:
+    """One line whenever something changed."""
+
+    def __init__(self) -> None:
+        """Nothing was said yet."""
+        self._last = ""
+
+    def show(self, job: Job, progress: JobProgress) -> None:
+        """Write the line, if it is a new one."""
+        status = "paused" if job.control == "PAUSED" and job.status in JOB.live else job.status
+        stages = [
+            f"{stage.stage} {stage.done}/{stage.total}"
+            + (f" ({stage.broken} failed)" if stage.broken else "")
+            for stage in progress.stages
+            if stage.is_expanded
+        ]
+        text = f"{status}: {', '.join(stages)}"
+        if text != self._last:
+            self._last = text
             sys.stderr.write(text + "\n")
-            seen = text
-        if job.status in JOB.final:
-            return job
-        await asyncio.sleep(LOOK_EVERY_S)
+            sys.stderr.flush()
 
 
 def show_result(job: Job, artifacts: Sequence[Artifact], storage: Path, *, as_json: bool) -> None:

@@ -1,0 +1,34 @@
+"""`takeup workers`: lists workers, drains, disables and enables them."""
+
+import argparse
+from typing import Any
+
+from takeup.cli.options import add_common, add_json, later
+
+CHANGES = {
+    "drain": "give workers nothing new; they finish what they hold",
+    "disable": "switch workers off; what they hold is taken back when its lease is over",
+    "enable": "switch workers on again",
+}
+
+
+def add(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The sub-commands, each with its own help."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    listing = _action(actions, "list", "list workers with their load")
+    listing.add_argument("--all", action="store_true", help="those that are offline, too")
+    for name, text in CHANGES.items():
+        change = _action(actions, name, text)
+        change.add_argument("workers", nargs="+", metavar="ID", help="a worker's id")
+        if name != "drain":
+            change.add_argument("--reason", metavar="TEXT", help="kept in the audit log")
+
+
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + "."
+    )
+    add_json(parser)
+    add_common(parser)
+    parser.set_defaults(run=later("workers_change", "show_list" if name == "list" else name))
+    return parser

@@ -1,0 +1,102 @@
+"""What `takeup workers` does."""
+
+import argparse
+from collections.abc import Callable
+
+from takeup.cli.opening import open_store
+from takeup.cli.printing import age, line, plain, print_json, table
+from takeup.core.errors import IllegalMove
+from takeup.core.model import Worker
+from takeup.store.ops.read import PAGE_MAX
+from takeup.store.store import ReadStore, Store
+
+
+async def show_list(options: argparse.Namespace) -> int:
+    """Print the workers that are not offline, or all of them."""
+    async with open_store(options) as (store, _):
+        workers = await all_workers(store.read)
+        now = await store.read.now()
+    shown = [worker for worker in workers if options.all or worker.status != "offline"]
+    if options.json:
+        print_json([{**plain(worker), "shown_status": status_of(worker)} for worker in shown])
+        return 0
+    rows = [
+        (
+            worker.id,
+            status_of(worker),
+            worker.metadata.get("host"),
+            f"{worker.load}/{worker.slots}",
+            age(worker.last_heartbeat_at or worker.registered_at, now),
+            ", ".join(sorted(worker.capabilities)),
+            ", ".join(worker.stages),
+        )
+        for worker in shown
+    ]
+    table(("id", "status", "host", "load", "heartbeat", "capabilities", "stages"), rows)
+    return 0
+
+
+async def all_workers(read: ReadStore) -> list[Worker]:
+    """Page by page."""
+    workers: list[Worker] = []
+    while True:
+        page = await read.workers(after=workers[-1].id if workers else "", limit=PAGE_MAX)
+        workers += page
+        if len(page) < PAGE_MAX:
+            return workers
+
+
+def status_of(worker: Worker) -> str:
+    """What stands out most: disabled before draining before busy."""
+    if worker.disabled:
+        return "disabled"
+    return worker.status
+
+
+async def drain(options: argparse.Namespace) -> int:
+    """Give these workers nothing new."""
+    async with open_store(options) as (store, _):
+        await _look(store, options.workers, lambda worker: worker.status == "offline", "drained")
+        changed = await store.operator.drain(options.workers)
+    _tell(options, changed, "drains", "drains already")
+    return 0
+
+
+async def disable(options: argparse.Namespace) -> int:
+    """Switch these workers off."""
+    async with open_store(options) as (store, _):
+        before = await _look(store, options.workers)
+        await store.operator.disable(options.workers, reason=options.reason)
+    changed = [worker.id for worker in before if not worker.disabled]
+    _tell(options, changed, "is disabled", "was disabled already")
+    return 0
+
+
+async def enable(options: argparse.Namespace) -> int:
+    """Switch these workers on again."""
+    async with open_store(options) as (store, _):
+        before = await _look(store, options.workers)
+        await store.operator.enable(options.workers, reason=options.reason)
+    changed = [worker.id for worker in before if worker.disabled]
+    _tell(options, changed, "is enabled", "was enabled already")
+    return 0
+
+
+async def _look(
+    store: Store, ids: list[str], refused: Callable[[Worker], bool] | None = None, verb: str = ""
+) -> list[Worker]:
+    """The workers as they are before the change; raises for one that it is not possible for."""
+    workers = [await store.read.worker(worker_id) for worker_id in dict.fromkeys(ids)]
+    for worker in workers:
+        if refused is not None and refused(worker):
+            raise IllegalMove(f"worker {worker.id} is {worker.status} and cannot be {verb}")
+    return workers
+
+
+def _tell(options: argparse.Namespace, changed: list[str], done: str, already: str) -> None:
+    ids = list(dict.fromkeys(options.workers))
+    if options.json:
+        print_json({"changed": changed, "unchanged": [i for i in ids if i not in changed]})
+        return
+    for worker_id in ids:
+        line(f"{worker_id} {done if worker_id in changed else already}")
