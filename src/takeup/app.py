@@ -58,7 +58,13 @@ class App:
 
     def outbox(self) -> Outbox:
         """The loop that sends messages."""
-        return Outbox(self.store.recovery, self.bell, period_s=self.settings.outbox_interval)
+        settings = self.settings
+        return Outbox(
+            self.store.recovery,
+            self.bell,
+            period_s=settings.outbox_interval,
+            lease_s=settings.outbox_lease,
+        )
 
     def sweeper(self) -> Sweeper:
         """The loop that publishes and removes files."""

@@ -52,6 +52,7 @@ class Settings:
     recovery_interval: float = setting(5.0, "How often overdue leases are taken back.", "s")
     recovery_grace: float = setting(120.0, "After an outage, how long overdue leases are left alone.", "s")
     outbox_interval: float = setting(1.0, "How often due messages are sent.", "s")
+    outbox_lease: float = setting(60.0, "How long one delivery of a message may take.", "s")
     sweep_interval: float = setting(60.0, "How often files of ended attempts are swept.", "s")
     archive_after_days: float = setting(30.0, "Finished jobs older than this are archived.", "days")
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")

@@ -37,7 +37,7 @@ class Fleet:
     def start(self, role: Role) -> str:
         """Start a process; answers with its name."""
         self._number += 1
-        name = f"{role.kind}-{self._number}" if not role.name.startswith("=") else role.name[1:]
+        name = role.name or f"{role.kind}-{self._number}"
         environment = {**role.environment, MARK: self.mark, "PYTHONPATH": str(Path(__file__).parents[2])}
         process = context.Process(target=play, args=(replace(role, name=name, environment=environment),))
         process.start()

@@ -50,6 +50,7 @@ class Role:
                 "recovery_interval": RECOVERY_S,
                 "recovery_grace": 1.0,
                 "outbox_interval": 0.3,
+                "outbox_lease": 2.0,
                 "sweep_interval": 1.0,
                 "disk_reserve_mb": 0,
                 **self.settings,

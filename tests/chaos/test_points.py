@@ -21,7 +21,18 @@ from tests.services import PostgresServer, database_from_template
 LANES = {"worker": 4, "orchestrator": 1, "recovery": 1}
 PATIENCE_S = 30.0
 POINTS_MIN = 45
-LUCKY = ("release.", "fail.", "retry", "park", "lose", "forget_claims", "leave.", "adopt.", "remove.", "expire.")
+LUCKY = (
+    "release.",
+    "fail.",
+    "retry",
+    "park",
+    "lose",
+    "forget_claims",
+    "leave.",
+    "adopt.",
+    "remove.",
+    "expire.",
+)
 """Points that not every run comes by; the storms die there."""
 
 
@@ -45,7 +56,7 @@ class Points(Storm):
                 for kind, count in LANES.items():
                     points = sorted(wanted[kind])
                     for lane in range(count):
-                        group.create_task(self._die(fleet, kind, points[lane::count]))
+                        group.create_task(self._die(fleet, kind, f"{kind}-lane-{lane}", points[lane::count]))
             feeding.cancel()
             quiet_from = await store.read.now()
             await self._calm(store, fleet, jobs)
@@ -58,16 +69,20 @@ class Points(Storm):
             await store.close()
         return self.counts
 
-    async def _die(self, fleet: Fleet, kind: str, points: list[str]) -> None:
-        """Start a process that dies at the point, wait until it did, and take the next point."""
+    async def _die(self, fleet: Fleet, kind: str, lane: str, points: list[str]) -> None:
+        """Start a process that dies at the point, wait until it did, and take the next point.
+
+        A worker comes back under its old name, so that what it held is free again at once.
+        """
         for point in points:
-            name = fleet.start(replace(self._role(kind), crash=f"{point}#1"))
+            own = "" if point.startswith("register.") else lane
+            name = fleet.start(replace(self._role(kind), name=own, crash=f"{point}#1"))
             deadline = time.monotonic() + PATIENCE_S
             while point not in self._traced("fired")[kind]:
                 assert time.monotonic() < deadline, f"{kind} {point} not reached: {fleet.tail(name)}"
                 await asyncio.sleep(0.02)
             fleet.kill(name, restart=False)  # if it was its runner that died, the worker still lives
-        fleet.start(self._role(kind))  # the others need somebody of its kind
+        fleet.start(replace(self._role(kind), name=lane))  # the others need somebody of its kind
 
     def _role(self, kind: str) -> Role:
         trace = {TRACE_VARIABLE: str(self.folder / f"{kind}.trace")}

@@ -33,6 +33,7 @@ class Notes:
         self._known: dict[str, tuple[int, Any]] = {}
         self._ended: dict[str, tuple[Frame, float]] = {}
         self._dropped = 0
+        self._flushing = asyncio.Lock()
 
     def add(self, holding: Holding, frame: Frame) -> None:
         """A log line or a step of a stage."""
@@ -68,7 +69,8 @@ class Notes:
     async def flush_quietly(self) -> None:
         """Write what waits; nothing depends on it, so a failure is only logged."""
         try:
-            await self.flush()
+            async with self._flushing:
+                await self.flush()
         except TakeupError as error:
             log.warning("notes not written", error=str(error))
 

@@ -10,7 +10,6 @@ from takeup.store.store import RecoveryStore
 from takeup.telemetry.logs import logger
 
 BATCH = 100
-LEASE_S = 60.0
 PATIENCE = RetryPolicy(max_attempts=10, initial_s=1.0, multiplier=3.0, cap_s=3600.0)
 
 Deliver = Callable[[Message], Awaitable[None]]
@@ -29,10 +28,15 @@ class Outbox:
         bell: Bell,
         *,
         period_s: float = 1.0,
+        lease_s: float = 60.0,
         deliveries: Mapping[str, Deliver] | None = None,
     ) -> None:
-        """`deliveries` maps a topic, or its first word with `.*`, to what carries it out."""
+        """`deliveries` maps a topic, or its first word with `.*`, to what carries it out.
+
+        A message whose sender died is due again after `lease_s`.
+        """
         self.period_s = period_s
+        self._lease_s = lease_s
         self.ear = bell.listen("jobs")
         self._store = store
         self._deliveries = dict(deliveries or {})
@@ -40,7 +44,7 @@ class Outbox:
     async def run_once(self) -> bool:
         """Take a batch, deliver each, and note what happened."""
         self.ear.take()
-        messages = await self._store.take_messages(limit=BATCH, lease_s=LEASE_S)
+        messages = await self._store.take_messages(limit=BATCH, lease_s=self._lease_s)
         delivered: list[Message] = []
         for message in messages:
             try:

@@ -6,7 +6,7 @@ guardian has killed the runner, and the worker writes nothing more for that task
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
@@ -98,9 +98,11 @@ class Worker:
         loops: list[asyncio.Task[None]] = []
         try:
             await self._loaded()
+            if self._stop.is_set():
+                return
             await self._register()
             loops = [
-                asyncio.create_task(work)
+                self._start_loop(work)
                 for work in (
                     self._keeper.run(),
                     self._reporter.run(),
@@ -117,8 +119,18 @@ class Worker:
             await self._notes.flush_quietly()
             for loop in loops:
                 loop.cancel()
-            await asyncio.gather(*loops, return_exceptions=True)
-            await self._say_goodbye()
+            ends = await asyncio.gather(*loops, return_exceptions=True)
+            if loops:
+                await self._say_goodbye()
+        faults = [end for end in ends if isinstance(end, Exception)]
+        if faults:
+            raise faults[0]
+
+    def _start_loop(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A part that must not end before the worker does; if it does, the worker ends too."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(lambda done: None if done.cancelled() else self.hurry())
+        return task
 
     async def _loaded(self) -> None:
         """Wait until a runner knows the pipelines, or knows why it cannot."""
