@@ -1,7 +1,6 @@
 """What `takeup db` does."""
 
 import argparse
-import math
 
 from takeup.cli.opening import must_exist, open_store
 from takeup.cli.options import settings_of
@@ -13,6 +12,7 @@ from takeup.store.drivers import connect
 from takeup.store.ops.check import check as check_database
 
 ARCHIVE_AT_ONCE = 100
+AGE_S_MAX = 100 * 365 * 86_400.0
 
 
 async def upgrade(options: argparse.Namespace) -> int:
@@ -62,7 +62,7 @@ async def archive(options: argparse.Namespace) -> int:
     async with open_store(options) as (store, settings):
         text = options.older_than
         older_than_s = settings.archive_after_days * 86_400 if text is None else parse_duration(text)
-        if not (math.isfinite(older_than_s) and older_than_s >= 0):
+        if not 0 <= older_than_s <= AGE_S_MAX:
             raise InvalidInput(f"--older-than {text!r} is not a length of time; write it like 12h or 30d")
         jobs: list[str] = []
         while options.limit is None or len(jobs) < options.limit:
