@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from takeup.core.model import Attempt, LogLine, Task
+from takeup.core.model import Attempt, LogLine, Step, Task
 from takeup.core.progress import JobProgress
 from takeup.core.why import Facts
 from takeup.store.drivers import Driver
-from takeup.store.ops import detail, why
+from takeup.store.ops import detail, notes, why
 
 
 class DetailReads:
@@ -31,6 +31,14 @@ class DetailReads:
     async def attempts_of(self, job_id: str, task_ids: Sequence[int], *, limit: int = 1000) -> list[Attempt]:
         """Every claim of these tasks of a job and how it ended."""
         return await self._driver.read(detail.attempts_of, job_id, task_ids, limit)
+
+    async def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
+        """A page of what was logged about a job."""
+        return await self._driver.read(notes.logs, job_id, after, limit)
+
+    async def steps(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[Step]:
+        """A page of the commands that a job's stages ran."""
+        return await self._driver.read(notes.steps, job_id, after, limit)
 
     async def last_logs(self, job_id: str, *, limit: int = 10) -> list[LogLine]:
         """The last lines that were logged about a job."""

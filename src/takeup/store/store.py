@@ -135,14 +135,6 @@ class ReadStore(DetailReads):
         """What of one subject can be claimed now."""
         return await self._driver.read(control.worklist_of, subject, limit)
 
-    async def logs(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[LogLine]:
-        """A page of what was logged about a job."""
-        return await self._driver.read(notes.logs, job_id, after, limit)
-
-    async def steps(self, job_id: str, *, after: int = 0, limit: int = 1000) -> list[Step]:
-        """A page of the commands that a job's stages ran."""
-        return await self._driver.read(notes.steps, job_id, after, limit)
-
     async def now(self) -> datetime:
         """The database's time, by which all leases and delays are kept."""
         return await self._driver.read(read.clock)
