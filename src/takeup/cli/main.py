@@ -79,6 +79,7 @@ def execute(options: argparse.Namespace) -> int:
         result: Any = options.run(options)
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
+        sys.stdout.flush()  # here, where a closed pipe is no surprise
         return int(result or 0)
     except TakeupError as error:
         if os.environ.get("TAKEUP_DEBUG"):

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 from takeup.cli.options import settings_of
 from takeup.config import Settings
-from takeup.core.errors import StoreConfig
+from takeup.core.errors import SchemaMissing, StoreConfig
+from takeup.store import migrate
+from takeup.store.drivers import Driver, connect
 from takeup.store.store import Store
 
 
@@ -24,11 +26,23 @@ class NoDatabase(StoreConfig):
 async def open_store(options: argparse.Namespace) -> AsyncIterator[tuple[Store, Settings]]:
     """The database that the options name; an embedded one must be there, and is brought up to date."""
     settings = settings_of(options)
-    store = await Store.open(settings.database, upgrade=must_exist(settings))
+    is_embedded = must_exist(settings)
+    driver = await connect(settings.database)
     try:
-        yield store, settings
+        await _check(driver, upgrades=is_embedded)
+        yield Store(driver), settings
     finally:
-        await store.close()
+        await driver.close()
+
+
+async def _check(driver: Driver, *, upgrades: bool) -> None:
+    """Look at the schema first, which asks for no lock that a writer may hold."""
+    try:
+        await driver.read(migrate.check, driver.dialect)
+    except SchemaMissing:
+        if not upgrades:
+            raise
+        await driver.run(migrate.upgrade, driver.dialect)
 
 
 def must_exist(settings: Settings) -> bool:

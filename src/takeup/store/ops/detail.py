@@ -12,28 +12,31 @@ from takeup.store.rows import attempt_of, log_line_of, task_of
 PREFIX = "job_"
 PREFIX_CHARS_MIN = 6
 """Of an id, behind its word."""
-ID_CHARS = 24
+HEX = frozenset("0123456789abcdef")
 CHOICES_SHOWN = 5
 
 
 def find(text: str) -> Op[str]:
     """The id of the one job whose id begins like this."""
-    digits = text.removeprefix(PREFIX)
-    rows: Rows = []
-    if len(digits) >= PREFIX_CHARS_MIN and digits.isascii() and digits.isprintable():
-        low = PREFIX + digits
-        rows = yield query("ids_between", low=low, high=low + "~", limit_count=CHOICES_SHOWN + 1)
-    elif len(digits) < PREFIX_CHARS_MIN:
+    start = text if text.startswith(PREFIX) else PREFIX + text
+    rows = yield query("job_by_id", job_id=start)
+    if rows:
+        return start
+    digits = start.removeprefix(PREFIX)
+    if len(digits) < PREFIX_CHARS_MIN:
         raise InvalidInput(
             f"{text!r} is too short for a job's id: at least {PREFIX_CHARS_MIN} characters are needed"
         )
+    if HEX.issuperset(digits):
+        # Every collation has the hex digits in their order and g behind them.
+        rows = yield query("ids_between", low=start, high=start + "g", limit_count=CHOICES_SHOWN + 1)
     if not rows:
         raise NotFound(f"no job has an id that begins with {text!r}")
     ids = [str(row["id"]) for row in rows]
-    if len(ids) > 1 and low not in ids:
+    if len(ids) > 1:
         shown = ", ".join(ids[:CHOICES_SHOWN]) + (" …" if len(ids) > CHOICES_SHOWN else "")
         raise InvalidInput(f"the ids of several jobs begin with {text!r}: {shown}")
-    return low if low in ids else ids[0]
+    return ids[0]
 
 
 def progress(job_id: str) -> Op[JobProgress]:
