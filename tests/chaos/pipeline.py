@@ -1,4 +1,4 @@
-"""The pipeline that runs under chaos: its outputs show which attempt wrote them, and whether all of it did."""
+"""The pipeline that runs under chaos: its outputs show which attempt wrote them, and if all of it did."""
 
 import random
 import time

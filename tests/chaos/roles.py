@@ -1,4 +1,4 @@
-"""The processes of a fleet: a worker, an orchestrator or a recovery loop, each as the real commands run them."""
+"""The processes of a fleet: a worker, an orchestrator or a recovery loop, as the real commands run them."""
 
 import asyncio
 import os

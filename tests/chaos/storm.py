@@ -1,4 +1,4 @@
-"""A storm: jobs are submitted, processes are killed, stopped and disturbed by a seed; then all must be well."""
+"""A storm: jobs are submitted, processes are killed, stopped and disturbed; then all must be well."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ class Storm:
             await self._rage(store, fleet, random, jobs)
             fleet.thaw(now=True)
             quiet_from = await _patiently(store.read.now)
-            await self._calm(store, fleet, jobs)
+            await self._calm(store, fleet)
             fleet.stop()
             found = await judge(store, self.folder, jobs, quiet_from)
             assert fleet.survivors() == []
@@ -95,9 +95,10 @@ class Storm:
                 new = NewJob(pipeline, {"segments": SEGMENTS, "n": len(jobs)}, idempotency_key=key)
                 jobs += await store.operator.submit([new])
         except TakeupError as error:
-            assert error.retryable, error
+            if not error.retryable:
+                raise
 
-    async def _calm(self, store: Store, fleet: Fleet, jobs: list[str]) -> None:
+    async def _calm(self, store: Store, fleet: Fleet) -> None:
         """Without further kills everything must end."""
         deadline = time.monotonic() + QUIET_S
         while live := await _patiently(store.orchestrator.live_jobs):
@@ -129,5 +130,6 @@ async def _patiently(call):
         try:
             return await call()
         except TakeupError as error:
-            assert error.retryable, error
+            if not error.retryable:
+                raise
             await asyncio.sleep(0.1)

@@ -46,7 +46,7 @@ class Points(Storm):
         jobs: list[str] = []
         try:
             await self._add_job(store, jobs)
-            await self._calm(store, fleet, jobs)
+            await self._calm(store, fleet)
             wanted = self._traced("passed")
             assert sum(map(len, wanted.values())) >= POINTS_MIN, wanted
             for name in fleet.names():
@@ -59,7 +59,7 @@ class Points(Storm):
                         group.create_task(self._die(fleet, kind, f"{kind}-lane-{lane}", points[lane::count]))
             feeding.cancel()
             quiet_from = await store.read.now()
-            await self._calm(store, fleet, jobs)
+            await self._calm(store, fleet)
             fleet.stop()
             self.counts.update(await judge(store, self.folder, jobs, quiet_from))
             self.counts["points"] = sum(map(len, wanted.values()))

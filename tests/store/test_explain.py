@@ -107,7 +107,7 @@ USES = {
     "live_jobs": {"jobs_live"},
 }
 
-PAGES_A_TASK = 60
+PAGES_A_TASK = 65
 TOUCHED = {
     "claim one": 1,
     "renew one": 1,

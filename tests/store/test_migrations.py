@@ -189,7 +189,7 @@ async def triggers_of(url: str) -> list[str]:
     found = (
         "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         if url.startswith("sqlite")
-        else "SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal"
+        else "SELECT tgname::text FROM pg_trigger WHERE NOT tgisinternal AND tgparentid = 0"
     )
     return [name for (name,) in await ask(url, found)]
 

@@ -77,7 +77,7 @@ async def test_the_whole_life_of_jobs(server, pooled):
 async def test_migrations_run_once(pooled):
     drivers = [await connect(pooled) for _ in range(5)]
     applied = await asyncio.gather(*(driver.run(migrate.upgrade, driver.dialect) for driver in drivers))
-    assert sorted(map(len, applied)) == [0, 0, 0, 0, 1]
+    assert sorted(map(len, applied)) == [0, 0, 0, 0, migrate.newest()]
     for driver in drivers:
         await driver.close()
 

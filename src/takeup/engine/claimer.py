@@ -21,6 +21,7 @@ from takeup.telemetry.logs import logger
 BRIEFS_MAX = 256
 POLL_FIRST_S = 0.05
 SILENT_HEARTBEATS = 3
+FULL_PAUSES_MAX = 6
 
 log = logger("claimer")
 
@@ -50,6 +51,7 @@ class Claimer:
         self._briefs: OrderedDict[str, Brief] = OrderedDict()
         self._request: ClaimRequest | None = None
         self._full_until = 0.0
+        self._full_count = 0
         self._seen_at = clock()
         self._grace_until = 0.0
 
@@ -89,8 +91,13 @@ class Claimer:
         self._seen_at = now
 
     def note_full_disk(self) -> None:
-        """A task found no space: take nothing for a while."""
-        self._full_until = self._clock() + self._options.heartbeat_s
+        """A task found no space: take nothing for a while, and longer each time."""
+        self._full_count = min(self._full_count + 1, FULL_PAUSES_MAX)
+        self._full_until = self._clock() + self._options.heartbeat_s * 2.0 ** (self._full_count - 1)
+
+    def note_success(self) -> None:
+        """A task was done, so there is space again."""
+        self._full_count = 0
 
     async def _claim(self, limit: int) -> list[Lease]:
         """Claim and start; a request whose answer was lost is sent again, so that no lease is forgotten."""

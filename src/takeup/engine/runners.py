@@ -247,8 +247,9 @@ class Runners:
             self._ended(runner, "was killed together with its guardian")
 
     def _ended(self, runner: Runner, how: str) -> None:
-        self._forget(runner)
+        self.all.pop(runner.number, None)
         self._on_end(runner, how)
+        self._forget(runner)
         self.changed.set()
         if not self._is_closing:
             pause_s = 0.0 if runner.is_ready else START_PAUSE_S

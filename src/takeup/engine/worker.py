@@ -321,6 +321,8 @@ class Worker:
         self._endings.settle(ending, answer)
         if answer is not None and answer.accepted:
             self._bell.ring("jobs", [holding.lease.job_id])
+            if answer.status == "DONE":
+                self._claimer.note_success()
 
     async def _drain(self) -> None:
         """Let running tasks end; hand back what is left when the time is over."""

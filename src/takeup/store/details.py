@@ -1,8 +1,9 @@
 """Reads for people who look at one job; nothing is decided by them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 
-from takeup.core.model import Attempt, LogLine, Step, Task
+from takeup.core.model import Attempt, LogLine, Step, StepEnd, Task
 from takeup.core.progress import JobProgress
 from takeup.core.why import Facts
 from takeup.store.drivers import Driver
@@ -47,3 +48,25 @@ class DetailReads:
     async def why(self, job_id: str) -> Facts:
         """What explains what a job does or waits for."""
         return await self._driver.read(why.facts, job_id)
+
+
+class NoteWrites:
+    """What workers write down for people: log lines and commands. Nothing is decided by them."""
+
+    def __init__(self, driver: Driver) -> None:
+        """Write through this driver."""
+        self._driver = driver
+
+    async def add_logs(self, lines: Sequence[LogLine]) -> None:
+        """Keep log lines."""
+        await self._driver.run(notes.add_logs, lines)
+
+    async def add_steps(
+        self, steps: Sequence[Step], ages_s: Sequence[float]
+    ) -> dict[str, tuple[int, datetime]]:
+        """Note commands that began; answers with the key of each."""
+        return await self._driver.run(notes.add_steps, steps, ages_s)
+
+    async def end_steps(self, ends: Sequence[StepEnd]) -> None:
+        """Note how commands ended."""
+        await self._driver.run(notes.end_steps, ends)

@@ -27,11 +27,8 @@ from takeup.core.model import (
     InputPage,
     Job,
     Lease,
-    LogLine,
     Message,
     Progress,
-    Step,
-    StepEnd,
     Task,
     Worker,
     WorkerSpec,
@@ -39,7 +36,7 @@ from takeup.core.model import (
 from takeup.core.plan import NewJob, plan_job
 from takeup.core.ports import Clock
 from takeup.store import migrate
-from takeup.store.details import DetailReads
+from takeup.store.details import DetailReads, NoteWrites
 from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
     archive,
@@ -47,7 +44,6 @@ from takeup.store.ops import (
     claim,
     claim_task,
     control,
-    notes,
     operate,
     orchestrate,
     outbox,
@@ -140,12 +136,12 @@ class ReadStore(DetailReads):
         return await self._driver.read(read.clock)
 
 
-class WorkerStore:
+class WorkerStore(NoteWrites):
     """What a worker may do: register, claim, and report on the leases it holds."""
 
     def __init__(self, driver: Driver, luck: Callable[[], float] = _random.random) -> None:
         """`luck` in [0, 1) spreads the delays of retries."""
-        self._driver = driver
+        super().__init__(driver)
         self._luck = luck
 
     async def register(self, spec: WorkerSpec) -> None:
@@ -211,20 +207,6 @@ class WorkerStore:
     async def fates(self, folders: Sequence[tuple[int, int, str]]) -> list[Fate]:
         """What became of the attempts that left these folders behind."""
         return await self._driver.read(brief.fates, folders)
-
-    async def add_logs(self, lines: Sequence[LogLine]) -> None:
-        """Keep log lines."""
-        await self._driver.run(notes.add_logs, lines)
-
-    async def add_steps(
-        self, steps: Sequence[Step], ages_s: Sequence[float]
-    ) -> dict[str, tuple[int, datetime]]:
-        """Note commands that began; answers with the key of each."""
-        return await self._driver.run(notes.add_steps, steps, ages_s)
-
-    async def end_steps(self, ends: Sequence[StepEnd]) -> None:
-        """Note how commands ended."""
-        await self._driver.run(notes.end_steps, ends)
 
 
 class OrchestratorStore:

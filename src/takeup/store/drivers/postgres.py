@@ -83,9 +83,7 @@ async def connect(url: str, clock: Clock | None) -> "PostgresDriver":
 class PostgresDriver:
     """A pool of connections to one database."""
 
-    def __init__(
-        self, pool: Pool, clock: Clock | None, *, pooled: bool, dsn: str = ""
-    ) -> None:
+    def __init__(self, pool: Pool, clock: Clock | None, *, pooled: bool, dsn: str = "") -> None:
         """Use `connect` instead."""
         self._dsn = dsn
         self.dialect = Dialect("postgres", injected_clock=clock is not None)

@@ -14,6 +14,7 @@ from takeup.testing.conformance import (  # noqa: F401 - importing a module regi
     advance,
     archive,
     batches,
+    briefs,
     cancel,
     claim,
     claim_task,

@@ -13,6 +13,7 @@ from takeup.core.model import Lease, Worker, WorkerSpec
 from takeup.core.plan import LanePlan
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.worker import check_spec
+from takeup.testing.oracle.brief import OracleBriefs
 from takeup.testing.oracle.recovery import OracleRecovery
 from takeup.testing.oracle.report import OracleReports
 from takeup.testing.oracle.state import State, TaskRow
@@ -20,7 +21,7 @@ from takeup.testing.oracle.state import State, TaskRow
 CLAIM_EXPIRES_MAX = 8
 
 
-class OracleWorker(OracleReports):
+class OracleWorker(OracleReports, OracleBriefs):
     """What a worker may do."""
 
     def __init__(self, state: State, luck: Callable[[], float]) -> None:
@@ -81,10 +82,10 @@ class OracleWorker(OracleReports):
         """Say good-bye."""
         return self._recovery.move_workers("leave", worker_ids)
 
-    async def claim(self, request: ClaimRequest) -> list[Lease]:
-        """Lease tasks; a claim that finds none first takes back a few leases that are over."""
+    async def claim(self, request: ClaimRequest, *, takes_back: bool = True) -> list[Lease]:
+        """Lease tasks; a claim that finds none may take back a few leases that are over and look again."""
         leases = self._claim(request)
-        if not leases and await self._recovery.expire(limit=CLAIM_EXPIRES_MAX):
+        if not leases and takes_back and await self._recovery.expire(limit=CLAIM_EXPIRES_MAX):
             leases = self._claim(request)
         return leases
 

@@ -1,0 +1,87 @@
+"""What the oracle's worker reads about its tasks: specs, inputs, what it holds, what became of attempts."""
+
+from collections.abc import Sequence
+
+from takeup.core.ids import nonce_hash
+from takeup.core.machine import TASK
+from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeInput
+from takeup.store.ops.brief import INPUTS_PAGE
+from takeup.testing.oracle.state import State, TaskRow
+
+
+class OracleBriefs:
+    """The reads of a worker."""
+
+    def __init__(self, state: State) -> None:
+        """Look at these tables."""
+        self._state = state
+
+    async def briefs(self, job_ids: Sequence[str]) -> dict[str, Brief]:
+        """The spec and subject of these jobs."""
+        jobs = {job_id: self._state.jobs[job_id].job for job_id in job_ids if job_id in self._state.jobs}
+        return {job_id: Brief(job.spec, job.subject) for job_id, job in jobs.items()}
+
+    async def inputs(self, lease: Lease, needs: str, *, after: int = -2) -> InputPage:
+        """What a needed stage made."""
+        plan = self._state.jobs[lease.job_id].plan
+        is_same = any(
+            need.per_segment for need in plan.needs if (need.stage, need.needs) == (lease.stage, needs)
+        )
+        rows = [
+            row.task
+            for row in self._state.tasks_of(lease.job_id)
+            if row.task.stage == needs and row.task.status == "DONE"
+            if _number(row) > after and (not is_same or row.task.segment == lease.segment)
+        ]
+        rows.sort(key=lambda task: -1 if task.segment is None else task.segment)
+        made = tuple(
+            MadeInput(
+                task.segment,
+                task.result or {},
+                {a.name: a.key for (owner, _), (a, _) in self._state.artifacts.items() if owner == task.id},
+            )
+            for task in rows[:INPUTS_PAGE]
+        )
+        return InputPage(made, made[-1].segment if len(made) == INPUTS_PAGE else None)
+
+    async def glance(self, worker_id: str, held: Sequence[Held]) -> Glance:
+        """The worker's status, and what it still holds."""
+        worker = self._state.workers.get(worker_id)
+        still = frozenset(
+            task_id
+            for task_id, token in held
+            if (row := self._state.tasks.get(task_id)) is not None
+            and row.task.lease_owner == worker_id
+            and (row.task.epoch, row.nonce_hash) == (token.epoch, nonce_hash(token.nonce))
+        )
+        return Glance(worker.status if worker else "unknown", still)
+
+    async def fates(self, folders: Sequence[tuple[int, int, str]]) -> list[Fate]:
+        """What became of these attempts."""
+        return [self._fate(folder) for folder in folders]
+
+    def _fate(self, folder: tuple[int, int, str]) -> Fate:
+        task_id, epoch, hash_ = folder
+        row = self._state.tasks.get(task_id)
+        if row is None:
+            return Fate(folder, "gone", None, None)
+        names = sorted(
+            (a.key, a.name)
+            for (owner, _), (a, made_in) in self._state.artifacts.items()
+            if owner == task_id and made_in == epoch
+        )
+        key, name = names[0] if names else (None, None)
+        return Fate(folder, _fate_of(row, epoch, hash_), key, name)
+
+
+def _fate_of(row: TaskRow, epoch: int, hash_: str) -> str:
+    task = row.task
+    if task.status == "RUNNING" and (task.epoch, row.nonce_hash) == (epoch, hash_):
+        return "held"
+    if task.status in TASK.live:
+        return "open"
+    return "won" if task.status == "DONE" and task.epoch == epoch else "over"
+
+
+def _number(row: TaskRow) -> int:
+    return -1 if row.task.segment is None else row.task.segment
