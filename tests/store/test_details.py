@@ -1,6 +1,7 @@
 """What people ask about one job, on every database: by a short id, how far, why not, what failed."""
 
-from collections.abc import AsyncIterator, Callable
+import os
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from tests.services import database_from_template
 from tests.store.scenes import FAN, ONE, Clock, claim_request, run_one, upgrade_schema
 
 GPU = Pipeline.of("gpu", [Stage("render", requires=frozenset({"gpu"}), lease_s=60.0)])
-Say = Callable[[str], str]
 
 
 @pytest.fixture(params=["sqlite", "duckdb", "postgres15"])
@@ -51,6 +51,14 @@ async def test_a_job_is_found_by_the_beginning_of_its_id(store: Store):
     for text in ("job_zzzzzzzz", "job_'; DROP TABLE jobs", "job_ünïcödé", "job_%%%%%%"):
         with pytest.raises(NotFound):
             await store.read.find_job(text)
+
+
+async def test_an_ambiguous_beginning_is_refused(store: Store):
+    alike = Store(store.driver, random=lambda count: b"\xab\xcd\xef" + os.urandom(count - 3))
+    first, second = sorted(await alike.operator.submit([NewJob(ONE), NewJob(ONE)]))
+    with pytest.raises(InvalidInput, match=f"several jobs begin with 'abcdef': {first}, {second}"):
+        await store.read.find_job("abcdef")
+    assert await store.read.find_job(second) == second
 
 
 async def test_why_names_the_worker_that_is_missing(store: Store, clock: Clock):
