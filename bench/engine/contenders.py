@@ -6,10 +6,39 @@ from bench.engine.celery_peer import CeleryPeer
 from bench.engine.postgres_peers import Dbos, PgQueuer, Procrastinate
 from bench.engine.raw_loop import RawLoop
 from bench.engine.system import Contender
+from bench.engine.ours import TakeupOnPostgres, TakeupOnSqlite
 
 PROCRASTINATE_CONCURRENCY = 20
 
 CONTENDERS = (
+    *(
+        Contender(
+            system="takeup-postgres",
+            batch=batch,
+            home="postgres",
+            open=partial(TakeupOnPostgres, batch, fans_out=True),
+            count=40_000,
+            quick_count=5_000,
+        )
+        for batch in (100, 500)
+    ),
+    Contender(
+        system="takeup-postgres",
+        variant="jobs",
+        batch=100,
+        home="postgres",
+        open=partial(TakeupOnPostgres, 100, fans_out=False),
+        count=20_000,
+        quick_count=2_000,
+    ),
+    Contender(
+        system="takeup-sqlite",
+        batch=100,
+        home="sqlite",
+        open=partial(TakeupOnSqlite, 100, fans_out=True),
+        count=20_000,
+        quick_count=2_000,
+    ),
     Contender(
         system="raw-postgres",
         batch=100,
