@@ -46,7 +46,7 @@ class Takeup:
         pipelines = takeup_app.__file__
         argv = [
             command("takeup"), "serve", "--database", self._url, "--data", str(self._folder),
-            "--pipelines", pipelines, "--slots", str(2 * self._batch), "--processes", "1",
+            "--pipelines", pipelines, "--slots", str(4 * self._batch), "--processes", "1",
             "--log-level", "warning",
         ]  # fmt: skip
         self._worker = WorkerProcess(argv, {"TAKEUP_WORKER_BATCH": str(self._batch)})

@@ -19,7 +19,7 @@ URL_VARIABLE = "TAKEUP_BENCH_URL"
 
 STOP_TIMEOUT_S = 15
 DRAIN_TIMEOUT_S = 180
-POLL_S = 0.2
+POLL_S = 1.0
 LOG_TAIL_BYTES = 4_000
 
 Home = Literal["postgres", "sqlite", "redis", "redis-durable"]

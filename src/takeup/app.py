@@ -61,7 +61,6 @@ class App:
         settings = self.settings
         return Outbox(
             self.store.recovery,
-            self.bell,
             period_s=settings.outbox_interval,
             lease_s=settings.outbox_lease,
         )

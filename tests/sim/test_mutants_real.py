@@ -78,7 +78,7 @@ async def claim_all(dsn: str, *, is_mutant: bool) -> tuple[int, int]:
     store = await Store.open(f"{dsn}&pgbouncer=1" if is_mutant else dsn)
     if is_mutant:
         assert isinstance(store.driver, PostgresDriver)
-        store.driver._begin = "BEGIN ISOLATION LEVEL SERIALIZABLE"  # noqa: SLF001 - half of the defect
+        store.driver._begin = "BEGIN ISOLATION LEVEL SERIALIZABLE"
     await store.operator.submit([NewJob(PIPELINE) for _ in range(WORKERS * 5)])
     for number in range(WORKERS):
         await store.worker.register(WorkerSpec(f"w{number}", slots=10))

@@ -82,7 +82,7 @@ async def test_the_promised_settings_are_in_force(sqlite_url):
     store = await Store.open(sqlite_url)
 
     def ask(name: str) -> object:
-        session = store.driver._session  # noqa: SLF001 - what is set on the connection itself
+        session = store.driver._session
         return next(iter(session.connection.execute(f"PRAGMA {name}").fetchone().values()))
 
     found = await asyncio.to_thread(
@@ -179,7 +179,7 @@ def test_a_full_disk_refuses_and_keeps_what_was_stored(sqlite_url):
 async def test_a_full_database_refuses_and_goes_on_when_there_is_room(sqlite_url):
     store = await Store.open(sqlite_url)
     (first,) = await store.operator.submit([NewJob(ONE)])
-    connection = store.driver._session.connection  # noqa: SLF001 - the limit is one of the connection
+    connection = store.driver._session.connection
     (pages,) = connection.execute("PRAGMA page_count").fetchone().values()
     connection.execute(f"PRAGMA max_page_count = {pages + 2}")
     before = await dump(sqlite_url)

@@ -7,12 +7,13 @@ at most, or a look at the database file. Whoever hears nothing polls.
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 
 NAMES_MAX = 100
 """More names than this in one ring, and it means: look at everything."""
 EVERYTHING = "*"
-NOTIFY_EVERY_S = 0.01
+NOTIFY_EVERY_S = 0.05
 RECONNECT_S = 1.0
 LOOK_EVERY_S = 0.02
 
@@ -88,6 +89,7 @@ class NotifyBell(Bell):
         super().__init__()
         self._notify = notify
         self._listen = listen
+        self._id = secrets.token_hex(4)
         self._waiting: dict[str, set[str]] = {}
         self._wake = asyncio.Event()
         self._tasks = [asyncio.create_task(self._carry()), asyncio.create_task(self._hear())]
@@ -111,7 +113,7 @@ class NotifyBell(Bell):
         """Send what waits, for a process that ends right after."""
         waiting, self._waiting = self._waiting, {}
         for topic, names in waiting.items():
-            text = ",".join(sorted(names)) if len(names) <= NAMES_MAX else EVERYTHING
+            text = ",".join([self._id, *names] if len(names) <= NAMES_MAX else [self._id, EVERYTHING])
             with contextlib.suppress(Exception):  # a lost hint costs only time
                 await self._notify(topic, text)
 
@@ -130,7 +132,9 @@ class NotifyBell(Bell):
             self.ring_all()
 
     def _heard(self, topic: str, text: str) -> None:
-        Bell.ring(self, topic, [name for name in text.split(",") if name])
+        sender, *names = text.split(",")
+        if sender != self._id:  # its own ears heard it before it was sent
+            Bell.ring(self, topic, names)
 
 
 class FileBell(Bell):

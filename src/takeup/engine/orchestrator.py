@@ -1,5 +1,7 @@
 """The orchestrator: looks at the rows of live jobs and does what can be done now; hints only speed it up."""
 
+import asyncio
+
 from takeup.core.errors import TakeupError
 from takeup.dispatch.bell import EVERYTHING, Bell
 from takeup.store.store import OrchestratorStore
@@ -7,6 +9,8 @@ from takeup.telemetry.logs import logger
 
 SWEEP_JOBS = 200
 """How many jobs one round of the sweep looks at."""
+PAUSE_S_MIN, PAUSE_S_MAX = 0.005, 0.16
+"""While looks find nothing to do, as in the middle of a large fan-out, rings are answered with less haste."""
 
 log = logger("orchestrator")
 
@@ -23,9 +27,11 @@ class Orchestrator:
         self._store = store
         self._bell = bell
         self._after = ""
+        self._pause_s = 0.0
 
     async def run_once(self) -> bool:
         """One look: at the named jobs, or at the next window of all live ones."""
+        await asyncio.sleep(self._pause_s)
         named = self.ear.take()
         if named and EVERYTHING not in named:
             return await self._advance(sorted(named))
@@ -45,6 +51,8 @@ class Orchestrator:
             return await self._one_by_one(jobs)
         if done.ready:
             self._bell.ring("work")
+        is_useful = done.ready or done.expanded or done.closed or done.abandoned
+        self._pause_s = 0.0 if is_useful else min(max(2 * self._pause_s, PAUSE_S_MIN), PAUSE_S_MAX)
         if done.expanded or done.closed or done.abandoned:
             log.info("advanced", ready=done.ready, expanded=done.expanded, closed=done.closed)
         return done.has_more or bool(done.expanded)

@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from takeup.core.model import Message
 from takeup.core.points import point
 from takeup.core.policy import RetryPolicy
-from takeup.dispatch.bell import Bell
 from takeup.store.store import RecoveryStore
 from takeup.telemetry.logs import logger
 
@@ -25,7 +24,6 @@ class Outbox:
     def __init__(
         self,
         store: RecoveryStore,
-        bell: Bell,
         *,
         period_s: float = 1.0,
         lease_s: float = 60.0,
@@ -37,13 +35,11 @@ class Outbox:
         """
         self.period_s = period_s
         self._lease_s = lease_s
-        self.ear = bell.listen("jobs")
         self._store = store
         self._deliveries = dict(deliveries or {})
 
     async def run_once(self) -> bool:
         """Take a batch, deliver each, and note what happened."""
-        self.ear.take()
         messages = await self._store.take_messages(limit=BATCH, lease_s=self._lease_s)
         delivered: list[Message] = []
         for message in messages:

@@ -318,6 +318,7 @@ class Worker:
         """A report was answered, or can no longer be sent."""
         holding = ending.holding
         self.hand.drop(holding)
+        self.runners.changed.set()
         self._endings.settle(ending, answer)
         if answer is not None and answer.accepted:
             self._bell.ring("jobs", [holding.lease.job_id])
