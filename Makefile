@@ -4,6 +4,7 @@ PYTHON ?=
 PYTEST_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
+STORM_ARGS ?=
 BENCH ?= claims engine
 BENCH_ARGS ?=
 BIN := .venv/bin
@@ -40,7 +41,8 @@ bench: setup .venv-bench/.ready ## the measurements, next to raw SQL and to our 
 		PYTHONPATH=. .venv-bench/bin/python bench/$$bench/run.py $(BENCH_ARGS); \
 	done
 
-chaos: setup ## 200,000 simulated schedules (CHAOS_ARGS="--schedules 1000" for fewer)
+chaos: setup ## 1,000 kill -9 of real processes on each database, then 200,000 simulated schedules
+	$(BIN)/python -m tests.chaos $(STORM_ARGS)
 	$(BIN)/python -m takeup.testing.chaos $(CHAOS_ARGS)
 
 gen: setup ## write again what is generated from the code

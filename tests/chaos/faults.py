@@ -1,7 +1,12 @@
-"""Disturbances of PostgreSQL for a storm: it crashes, or somebody holds a row lock."""
+"""Disturbances for a storm: the database crashes, somebody holds a row lock, the disk for scratch is full."""
 
 import asyncio
+import contextlib
+import os
+import subprocess
+from pathlib import Path
 from random import Random
+from typing import Self
 
 import asyncpg
 
@@ -9,6 +14,8 @@ from tests.services import PostgresServer
 
 DOWN_S = 0.3
 LOCK_S = 1.5
+FULL_S = 1.0
+SCRATCH_BYTES = 2 * 1024 * 1024
 
 
 class PostgresFaults:
@@ -37,3 +44,36 @@ class PostgresFaults:
             await connection.close()
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
             pass  # the database was taken down meanwhile
+
+
+class SmallScratch:
+    """A scratch folder on a small file system of its own, which can be filled to the brim."""
+
+    def __init__(self, data: Path) -> None:
+        self._folder = data / "scratch"
+        self._is_mounted = False
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            options = f"size={SCRATCH_BYTES}"
+            mount = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self._folder)]
+            subprocess.run(mount, check=True)
+            self._is_mounted = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_mounted:
+            subprocess.run(["umount", "-l", str(self._folder)], check=True)  # noqa: S607 - Debian's own
+
+    async def fill_scratch(self) -> None:
+        """No byte is left for a while; only root can mount what this fills."""
+        if not self._is_mounted:
+            return
+        filler = self._folder / ".filler"
+        with contextlib.suppress(OSError), filler.open("wb") as file:
+            while True:
+                file.write(b"\0" * 65536)
+                file.flush()
+        await asyncio.sleep(FULL_S)
+        filler.unlink(missing_ok=True)

@@ -3,20 +3,47 @@
 import contextlib
 import multiprocessing
 import os
+import pickle
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.chaos.roles import Role, play
+from tests.chaos.roles import Role, faketime, play
 
 MARK = "TAKEUP_CHAOS_RUN"
 STOP_S = 10.0
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["tests.chaos.roles", "asyncpg"])
+
+
+class Exec:
+    """A process that is started as a command, for what must be so from its very beginning."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+
+    def start(self) -> None:
+        environment = {**os.environ, **self._role.environment, **faketime(self._role.clock_h)}
+        argv = [sys.executable, "-m", "tests.chaos.roles", pickle.dumps(self._role).hex()]
+        self._child = subprocess.Popen(argv, env=environment)
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def exitcode(self) -> int | None:
+        return self._child.poll()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(timeout_s)
 
 
 class Fleet:
@@ -39,7 +66,8 @@ class Fleet:
         self._number += 1
         name = role.name or f"{role.kind}-{self._number}"
         environment = {**role.environment, MARK: self.mark, "PYTHONPATH": str(Path(__file__).parents[2])}
-        process = context.Process(target=play, args=(replace(role, name=name, environment=environment),))
+        told = replace(role, name=name, environment=environment)
+        process: Any = Exec(told) if role.clock_h else context.Process(target=play, args=(told,))
         process.start()
         self._running[name] = role, process
         return name

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import pickle
 import signal
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +36,8 @@ class Role:
     sources: tuple[str, ...] = (PIPELINE,)
     crash: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)
+    clock_h: int = 0
+    """By how many hours its wall clock is wrong; such a process is started afresh, not forked."""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def all_settings(self) -> Settings:
@@ -56,6 +60,18 @@ class Role:
                 **self.settings,
             }
         )
+
+
+def faketime(hours: int) -> dict[str, str]:
+    """The environment of a process whose wall clock, and only that, is wrong."""
+    found = sorted(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
+    if not found:
+        raise RuntimeError("no libfaketime: get it with 'sudo apt-get install faketime'")
+    return {
+        "LD_PRELOAD": str(found[0]),
+        "FAKETIME": f"{hours:+d}h",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
 
 
 def play(role: Role) -> None:
@@ -107,3 +123,7 @@ def _worker(app: App, role: Role) -> Worker:
     worker = app.worker(role.sources, worker_id=role.name, slots=role.slots, processes=role.processes)
     setup = replace(worker.options.setup, module="tests.chaos.runner")
     return Worker(store.worker, replace(worker.options, setup=setup), app.bell)
+
+
+if __name__ == "__main__":
+    play(pickle.loads(bytes.fromhex(sys.argv[1])))  # noqa: S301 - written by the fleet that started this

@@ -34,6 +34,8 @@ class Storm:
     kills: int
     workers: int = 3
     disturbances: Sequence[Disturb] = ()
+    clocks_h: Sequence[int] = ()
+    """Workers whose wall clocks are wrong by so many hours."""
     counts: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> Counter[str]:
@@ -60,7 +62,9 @@ class Storm:
 
     def _roles(self) -> list[Role]:
         kinds = ["worker"] * self.workers + ["orchestrator"] * 2 + ["recovery"] * 2
-        return [Role(kind, "", self.url, self.folder) for kind in kinds]
+        roles = [Role(kind, "", self.url, self.folder) for kind in kinds]
+        skewed = [Role("worker", "", self.url, self.folder, clock_h=hours) for hours in self.clocks_h]
+        return [*roles, *skewed]
 
     async def _rage(self, store: Store, fleet: Fleet, random: Random, jobs: list[str]) -> None:
         pipeline = load_one(PIPELINE)
@@ -75,7 +79,7 @@ class Storm:
             if chance < 0.04 and len(names) > 3:
                 worker = random.choice([name for name in names if name.startswith("worker")] or names)
                 fleet.freeze(worker, random.uniform(0.1, 1.5 * LEASE_S))
-            elif chance < 0.08 and self.disturbances and not disturbing:
+            elif chance < 0.14 and self.disturbances and not disturbing:
                 disturb = random.choice(self.disturbances)
                 self.counts[disturb.__name__] += 1
                 task = asyncio.create_task(disturb())
