@@ -2,7 +2,8 @@
 
 from takeup.pipelines.control.importing import import_control
 from takeup.pipelines.control.report import ImportLine, ImportReport, SyncReport, WatchdogReport
-from takeup.pipelines.control.table import Claimed, ControlTable, Ticket
+from takeup.pipelines.control.table import ControlTable
+from takeup.pipelines.control.tickets import Claimed, Ticket
 
 __all__ = [
     "Claimed",

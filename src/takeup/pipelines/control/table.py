@@ -6,9 +6,8 @@ whoever was too slow can change nothing any more.
 
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from takeup.core.control import (
     ADOPT_MAX,
@@ -20,64 +19,17 @@ from takeup.core.control import (
     control_subject,
 )
 from takeup.core.errors import InvalidInput, NotFound
-from takeup.core.ids import Token
-from takeup.core.model import (
-    CONTROLS,
-    Answer,
-    Completion,
-    Control,
-    Failure,
-    Held,
-    Lease,
-    Progress,
-    WorkerSpec,
-)
+from takeup.core.model import CONTROLS, Answer, Control, WorkerSpec
 from takeup.core.pipeline import Pipeline
 from takeup.pipelines.control.report import SyncReport, WatchdogReport
+from takeup.pipelines.control.tickets import Claimed, Ending, Ticket, release, renew
+from takeup.pipelines.control.watchdog import watch
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.control import ControlFilter
 from takeup.store.store import Store
 
 CLAIM_TRIES = 32
 """How many rows a claim for any row tries before it says that there is none."""
-SWEEP_JOBS, SWEEP_MAX = 500, 20
-"""How many jobs the watchdog moves on in one transaction, and in how many of them at most."""
-
-
-class Ticket(NamedTuple):
-    """What a claimer must show to renew or release; as text it fits on a command line."""
-
-    worker_id: str
-    task_id: int
-    token: Token
-
-    def __str__(self) -> str:
-        """The one text of a ticket."""
-        return f"{self.task_id}.{self.token.epoch}.{self.token.nonce}.{self.worker_id}"
-
-    @classmethod
-    def parse(cls, text: str) -> "Ticket":
-        """The ticket of this text."""
-        try:
-            task_id, epoch, nonce, worker_id = text.split(".", 3)
-            return cls(worker_id, int(task_id), Token(int(epoch), nonce))
-        except ValueError:
-            raise InvalidInput("a ticket reads TASK.EPOCH.NONCE.WORKER, as a claim printed it") from None
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A row that is now held by this worker."""
-
-    url: str
-    iteration: int
-    worker_id: str
-    lease: Lease
-
-    @property
-    def ticket(self) -> Ticket:
-        """What releases it."""
-        return Ticket(self.worker_id, self.lease.task_id, self.lease.token)
 
 
 class ControlTable:
@@ -156,35 +108,18 @@ class ControlTable:
 
     async def renew(self, claimed: Claimed | Ticket, *, percent: float | None = None) -> Answer:
         """Extend a lease by its length."""
-        worker_id, held = _shown(claimed)
-        (answer,) = await self.store.worker.renew(worker_id, [Progress(held, percent)])
-        return answer
+        return await renew(self.store, claimed, percent=percent)
 
     async def release(
         self,
         claimed: Claimed | Ticket,
-        status: Literal["COMPLETED", "ERROR"] = "COMPLETED",
+        status: Ending = "COMPLETED",
         *,
         error: str | None = None,
         result: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """End a claim: the next stage can go on, or this one is tried again as its policy says.
-
-        The answer tells whether the token still held the row; if not, nothing was changed.
-        """
-        worker_id, held = _shown(claimed)
-        if status == "COMPLETED":
-            done = Completion(held, result or {})
-            (answer,) = await self.store.worker.complete(worker_id, [done])
-        elif status == "ERROR":
-            failure = Failure(held, error or "released as ERROR")
-            (answer,) = await self.store.worker.fail(worker_id, [failure])
-        else:
-            raise InvalidInput(f"a claim is released as COMPLETED or ERROR, not {status!r}")
-        if answer.accepted:
-            task = await self.store.read.task(held.task_id)
-            await self.store.orchestrator.advance([task.job_id])
-        return answer
+        """End a claim; the answer tells whether the token still held the row."""
+        return await release(self.store, claimed, status, error=error, result=result)
 
     async def pause(self, url: str, iteration: int, *, reason: str | None = None) -> ControlRow:
         """Let nothing new of this row be claimed; what runs may finish its stage."""
@@ -200,18 +135,8 @@ class ControlTable:
 
     async def watchdog(self, *, limit: int = 1000) -> WatchdogReport:
         """Take back overdue leases, wake due retries and move jobs on, for when no engine runs beside."""
-        expired = await self.store.recovery.expire(limit=limit)
-        woken = await self.store.recovery.wake(limit=limit)
-        advanced = 0
-        for _ in range(SWEEP_MAX):
-            jobs = await self.store.orchestrator.live_jobs(after=self._swept, limit=SWEEP_JOBS)
-            self._swept = jobs[-1] if len(jobs) == SWEEP_JOBS else ""
-            if jobs:
-                moved = await self.store.orchestrator.advance(jobs)
-                advanced += moved.expanded + moved.ready + moved.abandoned + moved.closed
-            if not self._swept:
-                break
-        return WatchdogReport(len(expired), len(woken), advanced)
+        report, self._swept = await watch(self.store, after=self._swept, limit=limit)
+        return report
 
     async def _take(self, worker_id: str, candidates: Iterable[Claimable]) -> Claimed | None:
         for row in candidates:
@@ -225,8 +150,3 @@ class ControlTable:
         found = await self.row(url, iteration)
         await self.store.operator.set_control([found.job_id], control, reason=reason)
         return await self.row(url, iteration)
-
-
-def _shown(claimed: Claimed | Ticket) -> tuple[str, Held]:
-    ticket = claimed.ticket if isinstance(claimed, Claimed) else claimed
-    return ticket.worker_id, Held(ticket.task_id, ticket.token)
