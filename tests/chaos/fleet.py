@@ -120,7 +120,8 @@ class Fleet:
         deadline = time.monotonic() + STOP_S
         for name, (_, process) in self._running.items():
             process.join(max(deadline - time.monotonic(), 0.1))
-            assert process.exitcode == 0, (name, process.exitcode, self.tail(name))
+            was_young = process.exitcode == -signal.SIGTERM and not self.tail(name)
+            assert process.exitcode == 0 or was_young, (name, process.exitcode, self.tail(name))
         self._running.clear()
 
     def close(self) -> None:
