@@ -1,8 +1,6 @@
-"""The pages tell the truth: the README's example runs, and every link between pages leads somewhere."""
+"""The pages tell the truth: every link between them leads somewhere, and every file of the map exists."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,16 +8,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("bench/**/*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)#:]+)(?:#[^)]*)?\)")
-PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
-
-
-def test_the_example_of_the_readme_runs(tmp_path):
-    (example,) = PYTHON.findall((ROOT / "README.md").read_text("utf-8"))
-    ran = subprocess.run(
-        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == "{('compare', 'READY'): 3, ('fetch', 'DONE'): 1}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

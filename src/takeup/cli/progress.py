@@ -14,6 +14,8 @@ from takeup.core.progress import JobProgress
 from takeup.store.store import ReadStore
 
 LOOK_EVERY_S = 0.4
+FILES_SHOWN_MAX = 5
+"""More files of one stage than this are only counted."""
 
 
 class Display(Protocol):
@@ -78,5 +80,12 @@ def show_result(job: Job, artifacts: Sequence[Artifact], storage: Path, *, as_js
         sys.stdout.write(json.dumps(answer) + "\n")
         return
     sys.stdout.write(f"{job.id} {job.status}" + (f": {job.error}" if job.error else "") + "\n")
+    folders: dict[Path, list[Artifact]] = {}
     for artifact in artifacts:
-        sys.stdout.write(f"  {storage / artifact.key}\n")
+        folders.setdefault((storage / artifact.key.removesuffix(artifact.name)).parent, []).append(artifact)
+    for folder, made in folders.items():
+        if len(made) > FILES_SHOWN_MAX:
+            sys.stdout.write(f"  {folder}  ({len(made)} files)\n")
+            continue
+        for artifact in made:
+            sys.stdout.write(f"  {storage / artifact.key}\n")
