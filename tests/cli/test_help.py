@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Cli, environment
 
 HEAVY = ("rich", "asyncpg", "duckdb", "takeup.engine", "takeup.store.store", "takeup.app")
-MINE = ("submit", "jobs", "workers", "db", "verify", "doctor")
+MINE = ("submit", "jobs", "workers", "control", "db", "verify", "doctor")
 LOADED = """
 import sys
 from takeup.cli.main import main
@@ -44,7 +44,13 @@ def test_help_loads_no_command(arguments: list[str]):
 
 
 def test_every_action_has_help():
-    for arguments in (["jobs", "why"], ["jobs", "retry"], ["workers", "drain"], ["db", "archive"]):
+    for arguments in (
+        ["jobs", "why"],
+        ["control", "claim"],
+        ["jobs", "retry"],
+        ["workers", "drain"],
+        ["db", "archive"],
+    ):
         text, modules = loaded(*arguments, "--help")
         assert text.startswith(f"usage: takeup {' '.join(arguments)}")
         assert heavy(modules) == []

@@ -33,7 +33,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         "--data", metavar="DIR", dest="data_dir", help="data directory (default: takeup-data)"
     )
     parser.add_argument(
-        "--database", metavar="URL", dest="database_url", help="sqlite:///… or postgresql://…"
+        "--database", metavar="URL", dest="database_url", help="sqlite:///…, duckdb:///… or postgresql://…"
     )
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"))
     parser.add_argument("--log-format", choices=("text", "json"))

@@ -1,5 +1,6 @@
 """What the holder of a row shows to renew or release it; the table itself is not needed for that."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -10,7 +11,8 @@ from takeup.core.model import Answer, Completion, Failure, Held, Lease, Progress
 from takeup.store.store import Store
 
 Ending = Literal["COMPLETED", "ERROR"]
-ENDINGS: tuple[Ending, ...] = ("COMPLETED", "ERROR")
+TICKET = re.compile(r"(\d{1,18})\.(\d{1,18})\.([0-9a-f]{1,128})\.(.{1,200})", re.ASCII)
+"""Numbers that every database can hold, a nonce, and a worker's id."""
 
 
 class Ticket(NamedTuple):
@@ -27,11 +29,11 @@ class Ticket(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> "Ticket":
         """The ticket of this text."""
-        try:
-            task_id, epoch, nonce, worker_id = text.split(".", 3)
-            return cls(worker_id, int(task_id), Token(int(epoch), nonce))
-        except ValueError:
-            raise InvalidInput("a ticket reads TASK.EPOCH.NONCE.WORKER, as a claim printed it") from None
+        found = TICKET.fullmatch(text)
+        if found is None or not text.isprintable():
+            raise InvalidInput("a ticket reads TASK.EPOCH.NONCE.WORKER, as a claim printed it")
+        task_id, epoch, nonce, worker_id = found.groups()
+        return cls(worker_id, int(task_id), Token(int(epoch), nonce))
 
 
 @dataclass(frozen=True, slots=True)
