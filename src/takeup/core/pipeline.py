@@ -1,13 +1,23 @@
 """A pipeline as a user declares it: stages, what each needs, and the graph they form."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from takeup.core.errors import InvalidPipeline, UnknownPipeline, UnknownStage
+from takeup.core.ids import canonical_json
 from takeup.core.machine import PHASES
-from takeup.core.policy import DELAY_S_MAX, RetryPolicy, check_lease_s, parse_duration
+from takeup.core.policy import (
+    DELAY_S_MAX,
+    PRIORITY_DEFAULT,
+    RetryPolicy,
+    check_lease_s,
+    check_priority,
+    parse_duration,
+)
+from takeup.core.schedule import SCHEDULES_MAX, Schedule, check_cron, check_zone
 
 NAME = re.compile(r"[a-z][a-z0-9_.-]{0,62}\Z")
 STAGES_MAX = 256
@@ -48,6 +58,7 @@ class Pipeline:
         self.version = version
         self.lease_s = check_lease_s(parse_duration(lease))
         self.stages: dict[str, Stage] = {}
+        self.schedules: dict[str, Schedule] = {}
 
     def __repr__(self) -> str:
         """Name and stages, for messages."""
@@ -101,6 +112,29 @@ class Pipeline:
                 )
         check_graph([*self.stages.values(), stage])
         self.stages[stage.name] = stage
+
+    def every(
+        self,
+        cron: str,
+        *,
+        spec: Mapping[str, Any] | None = None,
+        name: str = "default",
+        zone: str = "UTC",
+        priority: int = PRIORITY_DEFAULT,
+    ) -> Schedule:
+        """Declare that a job with this spec is created at each slot of the cron text."""
+        if not NAME.match(name):
+            raise InvalidPipeline(f"schedule name {name!r} must match {NAME.pattern}")
+        if name in self.schedules:
+            raise InvalidPipeline(f"pipeline {self.name} has two schedules named {name}; give each a name")
+        if len(self.schedules) >= SCHEDULES_MAX:
+            raise InvalidPipeline(f"pipeline {self.name} has more than {SCHEDULES_MAX} schedules")
+        if not isinstance(spec or {}, Mapping):
+            raise InvalidPipeline(f"the spec of schedule {name} must be a mapping, not {type(spec).__name__}")
+        copied = json.loads(canonical_json(dict(spec or {})))
+        schedule = Schedule(name, check_cron(cron), check_zone(zone), copied, check_priority(priority))
+        self.schedules[name] = schedule
+        return schedule
 
     def get(self, name: str) -> Stage:
         """The stage with this name."""
