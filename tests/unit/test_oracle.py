@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 
+from takeup.store.schedules import SchedulerStore
 from takeup.store.store import OperatorStore, OrchestratorStore, ReadStore, RecoveryStore, WorkerStore
 from takeup.testing.clocks import START, ManualClock
 from takeup.testing.conformance import World
@@ -11,6 +12,7 @@ from takeup.testing.oracle import OracleStore
 from takeup.testing.oracle.operator import OracleOperator
 from takeup.testing.oracle.read import OracleRead
 from takeup.testing.oracle.recovery import OracleOrchestrator, OracleRecovery
+from takeup.testing.oracle.scheduler import OracleScheduler
 from takeup.testing.oracle.worker import OracleWorker
 
 PAIRS = [
@@ -19,6 +21,7 @@ PAIRS = [
     (OrchestratorStore, OracleOrchestrator),
     (RecoveryStore, OracleRecovery),
     (OperatorStore, OracleOperator),
+    (SchedulerStore, OracleScheduler),
 ]
 
 

@@ -54,6 +54,7 @@ from takeup.store.ops import (
     submit,
     worker,
 )
+from takeup.store.schedules import SchedulerStore
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
@@ -248,6 +249,18 @@ class RecoveryStore:
         """Archive jobs that finished longer ago than this."""
         return await self._driver.run(archive.archive, older_than_s, limit)
 
+    async def forget_messages(self, sent_s: float, parked_s: float, *, limit: int = 1000) -> int:
+        """Remove messages that were sent, or given up, longer ago than this."""
+        return await self._driver.run(archive.forget_messages, sent_s, parked_s, limit)
+
+    async def forget_workers(self, older_than_s: float, *, limit: int = 100) -> list[str]:
+        """Remove workers that have been offline for longer than this and hold nothing."""
+        return await self._driver.run(archive.forget_workers, older_than_s, limit)
+
+    async def add_months(self, month_count: int = 3) -> int:
+        """Make the partitions of the coming months; how many were missing."""
+        return await self._driver.run(archive.add_months, month_count)
+
     async def forget_claims(self, older_than_s: float = 86_400.0) -> None:
         """Drop the records of old claim requests."""
         await self._driver.run(recover.forget_claims, older_than_s)
@@ -335,7 +348,7 @@ class OperatorStore:
 
 
 class Store:
-    """One open database with its four role facades and its reads."""
+    """One open database with its role facades and its reads."""
 
     def __init__(
         self,
@@ -351,6 +364,7 @@ class Store:
         self.orchestrator = OrchestratorStore(driver)
         self.recovery = RecoveryStore(driver)
         self.operator = OperatorStore(driver, random)
+        self.scheduler = SchedulerStore(driver, random)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":

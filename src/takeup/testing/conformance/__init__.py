@@ -31,7 +31,9 @@ from takeup.testing.conformance import (  # noqa: F401 - importing a module regi
     recover,
     release,
     renew,
+    retention,
     retry,
+    schedule,
     submit,
     workers,
 )

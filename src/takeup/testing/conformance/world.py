@@ -43,6 +43,9 @@ HOT_TABLES = (
     "audit",
     "artifacts",
     "outbox",
+    "schedules",
+    "job_logs",
+    "execution_steps",
 )
 ARCHIVE_TABLES = (
     "jobs_archive",
@@ -51,6 +54,8 @@ ARCHIVE_TABLES = (
     "tasks_archive",
     "audit_archive",
     "artifacts_archive",
+    "job_logs_archive",
+    "execution_steps_archive",
 )
 
 E = TypeVar("E", bound=TakeupError)

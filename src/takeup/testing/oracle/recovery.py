@@ -86,6 +86,40 @@ class OracleRecovery:
         state.artifacts = {key: value for key, value in state.artifacts.items() if key[0] in state.tasks}
         return gone
 
+    async def forget_messages(self, sent_s: float, parked_s: float, *, limit: int = 1000) -> int:
+        """Remove messages that were sent, or given up, longer ago than this."""
+        state, gone = self._state, set[int]()
+        for status, age_s in (("SENT", sent_s), ("PARKED", parked_s)):
+            old = sorted(
+                (row.finished_at, row.message.id)
+                for row in state.messages.values()
+                if row.message.status == status and row.message.subject not in state.jobs
+                if row.finished_at is not None and row.finished_at < state.ago(age_s)
+            )
+            gone.update(message_id for _, message_id in old[:limit])
+        state.messages = {number: row for number, row in state.messages.items() if number not in gone}
+        state.events = [event for event in state.events if event.message_id not in gone]
+        return len(gone)
+
+    async def forget_workers(self, older_than_s: float, *, limit: int = 100) -> list[str]:
+        """Remove workers that have been offline for longer than this and hold nothing."""
+        state = self._state
+        gone = sorted(
+            worker.id
+            for worker in state.workers.values()
+            if worker.status == "offline" and not worker.disabled and not state.load(worker.id)
+            if (worker.last_heartbeat_at or worker.registered_at) < state.ago(older_than_s)
+        )[:limit]
+        for worker_id in gone:
+            del state.workers[worker_id]
+        state.events = [e for e in state.events if e.noun != "worker" or e.worker_id not in gone]
+        return gone
+
+    async def add_months(self, month_count: int = 3) -> int:
+        """There are no partitions in memory."""
+        del month_count
+        return 0
+
     async def forget_claims(self, older_than_s: float = 86_400.0) -> None:
         """Drop the records of old claim requests."""
         limit = self._state.ago(older_than_s)

@@ -14,6 +14,7 @@ from takeup.core.machine import JOB, TASK, WORKER, Actor, Machine
 from takeup.core.model import ERROR_CHARS_MAX, Artifact, Event, Job, Message, Task, Worker
 from takeup.core.plan import JobPlan, StagePlan, TaskPlan
 from takeup.core.ports import Clock
+from takeup.core.schedule import ScheduleRow
 
 NO_LEASE: dict[str, Any] = {
     "lease_owner": None,
@@ -78,9 +79,11 @@ class State:
         self.artifacts: dict[tuple[int, str], tuple[Artifact, int]] = {}
         self.claims: dict[str, datetime] = {}
         self.archived: dict[str, JobRow] = {}
+        self.schedules: dict[str, ScheduleRow] = {}
         self.ended: dict[tuple[int, int, str], Ended] = {}
         self._task_count = 0
         self._event_count = 0
+        self._message_count = 0
 
     def now(self) -> datetime:
         """The clock's moment."""
@@ -238,7 +241,8 @@ class State:
 
     def add_message(self, job: Job) -> None:
         """Announce that a job has ended."""
-        number, now = len(self.messages) + 1, self.now()
+        self._message_count += 1
+        number, now = self._message_count, self.now()
         body = {"job_id": job.id, "status": job.status}
         self.messages[number] = MessageRow(
             Message(number, f"job.{job.status}", job.id, body, "WAITING", 0, now, now)

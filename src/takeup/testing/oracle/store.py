@@ -15,6 +15,7 @@ from takeup.core.ports import Clock
 from takeup.testing.oracle.operator import OracleOperator
 from takeup.testing.oracle.read import OracleRead
 from takeup.testing.oracle.recovery import OracleOrchestrator, OracleRecovery
+from takeup.testing.oracle.scheduler import OracleScheduler
 from takeup.testing.oracle.state import State
 from takeup.testing.oracle.worker import OracleWorker
 
@@ -24,7 +25,7 @@ Tables = dict[str, list[dict[str, Any]]]
 
 
 class OracleStore:
-    """The model of a store with its four role facades and its reads."""
+    """The model of a store with its role facades and its reads."""
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class OracleStore:
         self.orchestrator = OracleOrchestrator(self.state)
         self.recovery = OracleRecovery(self.state)
         self.operator = OracleOperator(self.state, random)
+        self.scheduler = OracleScheduler(self.state, self.operator)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -75,6 +77,7 @@ class OracleStore:
                 }
                 for _, row in sorted(state.messages.items())
             ],
+            "schedules": [asdict(row) for _, row in sorted(state.schedules.items())],
             "claims": [
                 {"request_id": name, "claimed_at": when} for name, when in sorted(state.claims.items())
             ],
