@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from takeup.core.errors import TakeupError
@@ -46,9 +46,9 @@ class Reporter:
         worker_id: str,
         *,
         clock: Callable[[], float],
-        settle: Callable[[Ending, Answer | None], None],
+        settle: Callable[[Sequence[tuple[Ending, Answer | None]]], None],
     ) -> None:
-        """`settle` is called once for each report: with its answer, or with None if trust ran out before."""
+        """`settle` hears of each report once: with its answer, or with None if trust ran out before."""
         self._source = source
         self._worker_id = worker_id
         self._clock = clock
@@ -72,7 +72,7 @@ class Reporter:
     def drop(self, holding: Holding) -> None:
         """No report is needed: the token is void."""
         self._waiting = [ending for ending in self._waiting if ending.holding is not holding]
-        self._settle(Ending(holding, Release("")), None)
+        self._settle([(Ending(holding, Release("")), None)])
 
     async def run(self) -> None:
         """Send reports for ever."""
@@ -102,8 +102,8 @@ class Reporter:
             now = self._clock()
             late = [ending for ending in endings if ending.holding.trusted_until <= now]
             endings = [ending for ending in endings if ending.holding.trusted_until > now]
-            for ending in late:
-                self._settle(ending, None)
+            if late:
+                self._settle([(ending, None) for ending in late])
             if not endings:
                 return
             try:
@@ -120,8 +120,7 @@ class Reporter:
                 await asyncio.sleep(breaker.fail())
                 continue
             point("worker.after report")
-            for ending, answer in zip(endings, answers, strict=True):
-                self._settle(ending, answer)
+            self._settle(list(zip(endings, answers, strict=True)))
             return
 
     async def _call(self, endings: list[Ending], request_id: str) -> list[Answer]:
@@ -143,4 +142,4 @@ class Reporter:
             failure = Failure(ending.holding.lease.held, text, retryable=False)
             self.add(Ending(ending.holding, failure))
         else:
-            self._settle(ending, None)
+            self._settle([(ending, None)])

@@ -6,7 +6,7 @@ guardian has killed the runner, and the worker writes nothing more for that task
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
@@ -177,7 +177,9 @@ class Worker:
             share, waiting = waiting[: runner.free], waiting[runner.free :]
             if share:
                 holdings = [self._hold(lease, runner, asked_at, now) for lease in share]
-                until = min(h.trusted_until for h in (*holdings, *self.hand.on(runner.number)))
+                until = min(h.trusted_until for h in holdings)
+                if runner.load and runner.until is not None:
+                    until = min(until, runner.until)
                 self.runners.give(runner, [self._start_of(h) for h in holdings], until)
         for lease in waiting:  # a runner ended between the claim and its answer
             holding = Holding(lease, 0, asked_at, now)
@@ -217,7 +219,6 @@ class Worker:
                 if end.get("is_dirty") and runner.load == 0:
                     log.warning("a stage left processes behind; they are killed", task=end["id"])
                     self.runners.kill(runner)
-            self._reckon(runner)
             self.runners.changed.set()
         elif (holding := self.hand.get(frame["id"])) is not None:
             if frame["op"] == "progress":
@@ -258,9 +259,6 @@ class Worker:
 
     def _obey(self, holding: Holding, answer: Answer) -> None:
         if answer.accepted:
-            runner = self.runners.all.get(holding.runner)
-            if runner is not None:
-                self._reckon(runner)
             if answer.order == "drain":
                 self._keeper.status = "draining"
         elif not holding.has_ended and holding.stopping is None:
@@ -278,16 +276,22 @@ class Worker:
         if runner is not None:
             self.runners.tell(runner, {"op": "cancel", "id": holding.lease.task_id})
 
-    def _reckon(self, runner: Runner) -> None:
-        """Tell the guardian until when this runner may live: as long as the shortest trust of its tasks."""
-        held = [h for h in self.hand.on(runner.number) if h.stopping is None]
-        self.runners.extend(runner, min((h.trusted_until for h in held), default=None))
+    def _reckon(self) -> None:
+        """Tell the guardian until when each runner may live: as long as the shortest trust of its tasks."""
+        until: dict[int, float] = {}
+        for holding in self.hand:
+            if not holding.has_ended and holding.stopping is None:
+                earlier = until.get(holding.runner, holding.trusted_until)
+                until[holding.runner] = min(earlier, holding.trusted_until)
+        for runner in self.runners.all.values():
+            self.runners.extend(runner, until.get(runner.number))
 
     async def _watch(self) -> None:
         """Kill what does not stop, what takes too long and what can no longer be trusted."""
         while True:
             await asyncio.sleep(WATCH_TICK_S)
             now = self._clock()
+            self._reckon()
             for holding in self.hand:
                 runner = self.runners.all.get(holding.runner)
                 if holding.has_ended:
@@ -314,16 +318,19 @@ class Worker:
                 log.warning("no heartbeat", error=str(error))
             await asyncio.sleep(self.options.heartbeat_s)
 
-    def _settle(self, ending: Ending, answer: Answer | None) -> None:
-        """A report was answered, or can no longer be sent."""
-        holding = ending.holding
-        self.hand.drop(holding)
+    def _settle(self, settled: Sequence[tuple[Ending, Answer | None]]) -> None:
+        """Reports were answered, or can no longer be sent."""
+        jobs = set()
+        for ending, answer in settled:
+            self.hand.drop(ending.holding)
+            self._endings.settle(ending, answer)
+            if answer is not None and answer.accepted:
+                jobs.add(ending.holding.lease.job_id)
+                if answer.status == "DONE":
+                    self._claimer.note_success()
         self.runners.changed.set()
-        self._endings.settle(ending, answer)
-        if answer is not None and answer.accepted:
-            self._bell.ring("jobs", [holding.lease.job_id])
-            if answer.status == "DONE":
-                self._claimer.note_success()
+        if jobs:
+            self._bell.ring("jobs", sorted(jobs))
 
     async def _drain(self) -> None:
         """Let running tasks end; hand back what is left when the time is over."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -74,17 +75,26 @@ class Context:
         self.subject: str | None = start["subject"]
         self.spec: Mapping[str, Any] = start["spec"]
         self.parameters: Mapping[str, Any] = {**start["spec"], **start["parameters"]}
-        self.inputs = Inputs(needs, self._fetch)
-        self.log = Log(self._tell)
         self.cancelled = False
         """Set when the worker orders a stop; a moment later the process is killed."""
         self.folder = TaskFolder(self.task_id, start["epoch"], start["nonce_hash"])
         self.has_outputs = self.has_scratch = False
+        self._needs = needs
         self._artifacts, self._scratch = places
         self._channel = channel
         self._loop = loop
         self.is_async = is_async
         self._reported_at = 0.0
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What the stages made that this one needs, by their names."""
+        return Inputs(self._needs, self._fetch)
+
+    @cached_property
+    def log(self) -> Log:
+        """Log lines of this attempt."""
+        return Log(self._tell)
 
     @property
     def scratch(self) -> Path:

@@ -45,6 +45,8 @@ class Execution:
         self._channel = channel
         self._pipelines = pipelines
         self._splitters = {name: _splitters(pipeline) for name, pipeline in pipelines.items()}
+        stages = [stage for pipeline in pipelines.values() for stage in pipeline.stages.values()]
+        self._asyncs = {s.function for s in stages if inspect.iscoroutinefunction(s.function)}
         self._places = places
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="takeup-stage")
         self._is_alone = threads == 1
@@ -72,7 +74,7 @@ class Execution:
             places=self._places,
             channel=self._channel,
             loop=asyncio.get_running_loop(),
-            is_async=inspect.iscoroutinefunction(stage.function),
+            is_async=stage.function in self._asyncs,
         )
         task = asyncio.create_task(self._attempt(context, stage))
         self._running[context.task_id] = context, task
@@ -83,11 +85,11 @@ class Execution:
         except asyncio.CancelledError:
             end = {"how": "cancelled"}
         self._running.pop(context.task_id, None)
-        end |= {
-            "id": context.task_id,
-            "epoch": context.folder.epoch,
-            "is_dirty": self._is_alone and has_children(),
-        }
+        end["id"], end["epoch"] = context.task_id, context.folder.epoch
+        if context.has_scratch:
+            end["has_scratch"] = True
+        if self._is_alone and has_children():
+            end["is_dirty"] = True
         if not self._ended:
             asyncio.get_running_loop().call_soon(self._flush)
         self._ended.append(end)
@@ -109,17 +111,16 @@ class Execution:
             return _failed(error, retryable=True)
 
     async def _work(self, context: Context, stage: Stage) -> End:
-        key = self._key(context, stage)
-        manifest = await asyncio.to_thread(self._found, context, key) if context.attempt > 1 else None
+        manifest = await asyncio.to_thread(self._found, context, stage) if context.attempt > 1 else None
         if manifest is None:
             result = self._check(context, await self._call(context, stage))
             point("stage.after function")
             if not context.has_outputs:
                 return {"how": "done", "result": result}
-            manifest = await asyncio.to_thread(self._seal, context, key, stage, result)
+            manifest = await asyncio.to_thread(self._seal, context, stage, result)
         point("stage.after seal")
         files = [_as_list(artifact) for artifact in manifest.files]
-        return {"how": "done", "result": dict(manifest.result), "artifacts": files, "key": key}
+        return {"how": "done", "result": dict(manifest.result), "artifacts": files, "key": manifest.key}
 
     async def _call(self, context: Context, stage: Stage) -> Any:
         function = stage.function
@@ -136,10 +137,10 @@ class Execution:
             pipeline, context.job_id, context.generation, context.stage, stage.version, context.segment
         )
 
-    def _found(self, context: Context, key: str) -> Manifest | None:
+    def _found(self, context: Context, stage: Stage) -> Manifest | None:
         """The outputs of an earlier attempt that died after making them, if they are whole."""
         artifacts, _ = self._places
-        manifest = artifacts.find(context.folder, key)
+        manifest = artifacts.find(context.folder, self._key(context, stage))
         if manifest is None:
             return None
         try:
@@ -149,13 +150,13 @@ class Execution:
         context.log.info("the outputs of an earlier attempt verify; the stage is not run again")
         return adopted
 
-    def _seal(self, context: Context, key: str, stage: Stage, result: Mapping[str, Any]) -> Manifest:
+    def _seal(self, context: Context, stage: Stage, result: Mapping[str, Any]) -> Manifest:
         artifacts, _ = self._places
-        return artifacts.seal(context.folder, key, stage.version, result)
+        return artifacts.seal(context.folder, self._key(context, stage), stage.version, result)
 
     def _check(self, context: Context, result: Any) -> dict[str, Any]:
-        if result is None:
-            result = {}
+        if result is None and context.stage not in self._splitters[context.pipeline]:
+            return {}
         if not isinstance(result, Mapping):
             raise InvalidResult(
                 f"stage {context.stage} returned {type(result).__name__}; return a dict of JSON or nothing"
