@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from takeup import Fatal, Pipeline, Retry, RetryPolicy
+from takeup.testing import crash
 
 QUICK = RetryPolicy(max_attempts=3, initial_s=0.05, cap_s=0.1)
 
@@ -43,7 +44,9 @@ def die_once(ctx):
 
 
 def seal_and_die_once(ctx):
-    """The outputs are sealed after the stage returns; the test arms the point that dies right then."""
+    """The outputs are sealed after the stage returned; this process is to die right then, the first time."""
+    if ctx.attempt == 1:
+        crash.arm_from_environment({crash.VARIABLE: ctx.parameters["die_at"]})
     with Path(ctx.parameters["count"]).open("a") as file:
         file.write("run\n")
     ctx.output("out.txt").write_text("made once")

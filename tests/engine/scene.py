@@ -66,7 +66,10 @@ class Scene:
                 await asyncio.sleep(0.02)
 
     async def events(self, job_id: str) -> list[Event]:
-        return await self.store.read.events(job_id=job_id)
+        found: list[Event] = []
+        while page := await self.store.read.events(job_id=job_id, after=found[-1].seq if found else 0):
+            found += page
+        return found
 
     async def moves(self, job_id: str) -> list[str]:
         return [event.event for event in await self.events(job_id) if event.noun == "task"]

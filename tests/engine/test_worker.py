@@ -84,6 +84,29 @@ async def test_a_crash_is_retried(small_scene: Scene):
     assert dict(task.result or {}) == {"attempt": 2}
 
 
+async def test_scratch_is_gone_when_the_task_is(small_scene: Scene):
+    await small_scene.start_worker("w")
+    job_id = await small_scene.act("fill_scratch", bytes=10)
+    assert (await small_scene.finished(job_id)).status == "completed"
+    scratch = small_scene.app.settings.scratch
+    await small_scene.until(lambda: not list(scratch.iterdir()), 0.9)  # the sweep comes by once a second
+
+
+async def test_outputs_that_an_attempt_made_before_it_died_are_used(small_scene: Scene, tmp_path: Path):
+    """The runner dies right after sealing; the next attempt finds the outputs whole and runs nothing."""
+    count = tmp_path / "count"
+    spec = {"act": "seal_and_die_once", "count": str(count), "die_at": "stage.after seal"}
+    await small_scene.start_worker("w")
+    job_id = await small_scene.submit("act", spec)
+    assert (await small_scene.finished(job_id)).status == "completed"
+    assert (await small_scene.moves(job_id)).count("claim") == 2
+    assert count.read_text() == "run\n"
+    (artifact,) = await small_scene.store.read.artifacts(job_id)
+    path = small_scene.app.settings.storage / artifact.key
+    await small_scene.until(path.exists)
+    assert path.read_text() == "made once"
+
+
 @pytest.mark.parametrize(
     ("name", "says"),
     [
@@ -216,6 +239,20 @@ async def test_a_fan_out_joins_exactly_once(scene: Scene):
     counts = await scene.store.read.task_counts(job_id)
     assert counts == {("split", "DONE"): 1, ("noop", "DONE"): 300, ("join", "DONE"): 1}
     assert (await scene.moves(job_id)).count("complete") == 302
+
+
+async def test_ten_thousand_segments_are_done_exactly_once(scene: Scene):
+    await scene.start_worker("w", slots=400, processes=1)
+    job_id = await scene.submit("fan", {"segments": 10_000})
+    assert (await scene.finished(job_id, patience_s=120)).status == "completed"
+    counts = await scene.store.read.task_counts(job_id)
+    assert counts == {("split", "DONE"): 1, ("noop", "DONE"): 10_000, ("join", "DONE"): 1}
+    joined = [task for task in await scene.store.read.tasks(job_id, limit=3) if task.stage == "join"]
+    assert joined[0].result == {"count": 10_000}
+    events = [(e.task_id, e.event) for e in await scene.events(job_id) if e.noun == "task"]
+    assert sum(event == "claim" for _, event in events) == 10_002
+    completed = [task_id for task_id, event in events if event == "complete"]
+    assert len(completed) == len(set(completed)) == 10_002
 
 
 async def test_work_goes_to_a_worker_that_can_do_it(small_scene: Scene):

@@ -1,5 +1,6 @@
 """The slots of a schedule: which one comes next, and which was the last that is due."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import islice
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -43,8 +44,8 @@ class Timetable:
         return max(first, latest)
 
 
-def _in_utc(slots: "islice[datetime]") -> "map[datetime]":
-    return map(lambda slot: slot.astimezone(UTC), slots)
+def _in_utc(slots: Iterator[datetime]) -> Iterator[datetime]:
+    return (slot.astimezone(UTC) for slot in slots)
 
 
 def zone_of(schedule: Schedule) -> tzinfo:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from takeup.artifacts import manifest
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import TakeupError
@@ -123,8 +124,10 @@ class Endings:
         point("worker.after publish")
 
     def _clean(self, holding: Holding) -> None:
-        async def clean() -> None:
-            await asyncio.to_thread(self._artifacts.drop, holding.folder)
-            await asyncio.to_thread(self._scratch.drop, holding.folder)
+        self.keep(asyncio.create_task(asyncio.to_thread(self._remove, holding)))
 
-        self.keep(asyncio.create_task(clean()))
+    def _remove(self, holding: Holding) -> None:
+        """Remove what an attempt left; sealed outputs stay for the next one, or for the sweep if there is none."""
+        if manifest.read(self._artifacts.staged_path(holding.folder)) is None:
+            self._artifacts.drop(holding.folder)
+        self._scratch.drop(holding.folder)

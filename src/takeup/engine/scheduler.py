@@ -1,4 +1,4 @@
-"""The scheduler: turns the slots of declared schedules into jobs; any number of copies, none of them a leader."""
+"""The scheduler: slots of declared schedules become jobs; any number of copies, none of them a leader."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -68,7 +68,7 @@ class Heartbeats:
             return False
         settings = history.settings
         limit = event.logged_at - timedelta(seconds=settings.offline_s)
-        alive = worker.seen if worker.seen is not None and worker.seen > limit else None
+        alive = worker.seen if worker.seen is not None and worker.seen - settings.log_lag > limit else None
         beats = self._beats.get(worker.id, [])
         for _, begun in beats[: bisect_left(beats, (event.logged_at - settings.log_lag,))]:
             if begun > limit:
