@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +14,17 @@ from takeup.config import Settings
 from takeup.core.errors import StoreConfig
 from takeup.core.ids import digest
 from takeup.core.model import WorkerSpec
+from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
 from takeup.dispatch.bell import Bell, FileBell, NotifyBell
+from takeup.engine.archiver import Archiver
 from takeup.engine.loop import Loop, keep_running
 from takeup.engine.options import WorkerOptions
 from takeup.engine.orchestrator import Orchestrator
 from takeup.engine.outbox import Outbox
 from takeup.engine.recovery import Recovery
 from takeup.engine.runners import RunnerSetup
+from takeup.engine.scheduler import Scheduler
 from takeup.engine.sweeper import Sweeper
 from takeup.engine.worker import Worker
 from takeup.pipelines.loading import absolute
@@ -72,9 +75,29 @@ class App:
             self.store.worker, settings.storage, settings.scratch, period_s=settings.sweep_interval
         )
 
-    def loops(self) -> list[Loop]:
-        """Everything but the workers."""
+    def archiver(self) -> Archiver:
+        """The loop that moves what is over out of the hot tables."""
+        settings = self.settings
+        return Archiver(
+            self.store.recovery,
+            period_s=settings.archive_interval,
+            older_than_s=settings.archive_after_days * 86_400,
+        )
+
+    def schedulers(self, pipelines: Iterable[Pipeline]) -> list[Scheduler]:
+        """The loop that creates the jobs of schedules, if these pipelines have any."""
+        scheduler = Scheduler(
+            self.store.scheduler, self.bell, pipelines, period_s=self.settings.schedule_interval
+        )
+        return [scheduler] if len(scheduler) else []
+
+    def job_loops(self) -> list[Loop]:
+        """What a job needs to come to its end, besides workers."""
         return [self.orchestrator(), self.recovery(), self.outbox(), self.sweeper()]
+
+    def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
+        """Everything but the workers; the schedules are those of these pipelines."""
+        return [*self.job_loops(), self.archiver(), *self.schedulers(pipelines)]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""

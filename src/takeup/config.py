@@ -54,7 +54,11 @@ class Settings:
     outbox_interval: float = setting(1.0, "How often due messages are sent.", "s")
     outbox_lease: float = setting(60.0, "How long one delivery of a message may take.", "s")
     sweep_interval: float = setting(60.0, "How often files of ended attempts are swept.", "s")
-    archive_after_days: float = setting(30.0, "Finished jobs older than this are archived.", "days")
+    schedule_interval: float = setting(1.0, "How often schedules are looked at.", "s")
+    archive_interval: float = setting(3600.0, "How often old finished jobs are looked for.", "s")
+    archive_after_days: float = setting(
+        30.0, "Jobs that finished longer ago are archived; 0: as soon as they are finished.", "days"
+    )
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property

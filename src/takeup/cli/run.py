@@ -84,7 +84,7 @@ async def run_here(app: App, settings: Settings, options: argparse.Namespace, jo
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, interrupt)
     working = asyncio.create_task(worker.run())
-    looping = asyncio.create_task(run_loops(app.loops(), stop))
+    looping = asyncio.create_task(run_loops(app.job_loops(), stop))
     following = asyncio.create_task(follow(app.store.read, job.id))
     try:
         await asyncio.wait((working, following), return_when=asyncio.FIRST_COMPLETED)

@@ -8,7 +8,7 @@ from takeup.cli.options import add_common, settings_of
 from takeup.cli.run import only_one
 from takeup.cli.signals import stop_on_signal
 from takeup.cli.work import add_worker_arguments
-from takeup.pipelines.loading import INSTALLED
+from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
 
 
@@ -26,17 +26,19 @@ async def serve(options: argparse.Namespace) -> int:
     logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
     make_folder(settings.data_dir)
     slots = options.slots if options.workers is None else options.workers
+    sources = options.pipelines or [INSTALLED]
+    pipelines = load_all(sources).values()
     stop = asyncio.Event()
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
-            looping = asyncio.create_task(run_loops(app.loops(), stop))
+            looping = asyncio.create_task(run_loops(app.loops(pipelines), stop))
             try:
                 if slots == 0:
                     with stop_on_signal(stop.set):
                         await stop.wait()
                     return 0
                 worker = app.worker(
-                    options.pipelines or [INSTALLED],
+                    sources,
                     worker_id=local_worker_id(settings),
                     slots=slots,
                     processes=options.processes,

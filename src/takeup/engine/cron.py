@@ -38,8 +38,8 @@ class Timetable:
         first = self.next_after(last)
         if first is None or first > now:
             return None
-        whole = now.astimezone(self._zone).replace(microsecond=0)
-        slots = islice(CronSim(self._cron, whole + timedelta(seconds=1), reverse=True), TRIES_MAX)
+        beyond = (now.astimezone(UTC).replace(microsecond=0) + timedelta(seconds=1)).astimezone(self._zone)
+        slots = islice(CronSim(self._cron, beyond, reverse=True), TRIES_MAX)
         latest = next((slot for slot in _in_utc(slots) if slot <= now), first)
         return max(first, latest)
 

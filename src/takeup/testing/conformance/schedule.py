@@ -48,6 +48,16 @@ async def another_cron_text_begins_anew(world: World) -> None:
 
 
 @case()
+async def a_row_that_is_ahead_of_the_clock_is_brought_back(world: World) -> None:
+    scheduler = world.store.scheduler
+    row = await declared(world)
+    assert await scheduler.skip(row, row.last_slot_at + timedelta(days=365))
+    await scheduler.declare([NIGHTLY])
+    now, rows = await scheduler.look(["p/nightly"])
+    assert [r.last_slot_at for r in rows] == [now]
+
+
+@case()
 async def a_slot_becomes_one_job(world: World) -> None:
     scheduler = world.store.scheduler
     row = await declared(world)

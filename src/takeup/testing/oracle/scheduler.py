@@ -22,7 +22,7 @@ class OracleScheduler:
         """Note schedules by name, pipeline and cron text; a new or a changed one begins now."""
         for name, pipeline, cron in schedules:
             row = self._state.schedules.get(name)
-            if row is None or row.cron != cron:
+            if row is None or row.cron != cron or row.last_slot_at > self._state.now():
                 new = ScheduleRow(name, row.pipeline if row else pipeline, cron, self._state.now())
                 self._state.schedules[name] = new
 
