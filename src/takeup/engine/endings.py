@@ -127,7 +127,7 @@ class Endings:
         self.keep(asyncio.create_task(asyncio.to_thread(self._remove, holding)))
 
     def _remove(self, holding: Holding) -> None:
-        """Remove what an attempt left; sealed outputs stay for the next one, or for the sweep if there is none."""
+        """Remove what an attempt left; sealed outputs stay for the next one, or for the sweep."""
         if manifest.read(self._artifacts.staged_path(holding.folder)) is None:
             self._artifacts.drop(holding.folder)
         self._scratch.drop(holding.folder)

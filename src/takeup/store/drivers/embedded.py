@@ -118,6 +118,8 @@ def execute(session: Session, clock: Clock, step: Step) -> Rows:
     if isinstance(step, Script):
         return session.execute(step.sql, None)
     statement = session.catalog[step.name]
+    if not statement.sql:
+        return []
     return session.execute(statement.sql, statement.bind({**step.params, "now_at": clock.now()}))
 
 

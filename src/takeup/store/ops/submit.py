@@ -7,9 +7,11 @@ from takeup.core.errors import IdempotencyMismatch, SubjectBusy
 from takeup.core.ids import canonical_json
 from takeup.core.machine import Actor
 from takeup.core.plan import JobPlan, LanePlan, StagePlan
-from takeup.store.op import Op, query
+from takeup.store.op import Op, Together, is_whole, query
 from takeup.store.ops.moves import log_tasks
 from takeup.store.ops.worker import add_lanes_of
+
+FEW_JOBS = 4
 
 
 def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None) -> Op[list[str]]:
@@ -67,31 +69,36 @@ def _busy(fresh: dict[str, JobPlan]) -> Op[str | None]:
 
 
 def _insert(fresh: dict[str, JobPlan], request_id: str | None) -> Op[None]:
+    """Write all rows of these jobs: a few of them in one statement where the database can."""
     lane_ids = yield from _lane_ids({stage.lane for plan in fresh.values() for stage in plan.stages})
-    yield query("add_jobs", g=[_job_row(job_id, plan) for job_id, plan in fresh.items()])
-    yield query(
-        "add_stages",
-        g=[
-            _stage_row(job_id, stage, lane_ids[stage.lane.name])
-            for job_id, plan in fresh.items()
-            for stage in plan.stages
-        ],
-    )
+    jobs = [_job_row(job_id, plan) for job_id, plan in fresh.items()]
+    stages = [
+        _stage_row(job_id, stage, lane_ids[stage.lane.name])
+        for job_id, plan in fresh.items()
+        for stage in plan.stages
+    ]
     needs = [(job_id, n.stage, n.needs, n.per_segment) for job_id, plan in fresh.items() for n in plan.needs]
+    planned = [(job_id, task, plan.not_before) for job_id, plan in fresh.items() for task in plan.tasks]
+    tasks = [
+        (position, job_id, task.stage, task.segment, task.status, not_before, task.parameters)
+        for position, (job_id, task, not_before) in enumerate(planned)
+    ]
+    actor = Actor.OPERATOR
+    if len(fresh) <= FEW_JOBS:
+        rows = yield query(
+            "add_few_jobs", g=jobs, s=stages, n=needs, t=tasks, actor=actor.value, request_id=request_id
+        )
+        if is_whole(rows):
+            return
+    yield query("add_jobs", g=jobs)
+    yield query("add_stages", g=stages)
     if needs:
         yield query("add_needs", g=needs)
-    planned = [(job_id, task, plan.not_before) for job_id, plan in fresh.items() for task in plan.tasks]
-    created = yield query(
-        "add_tasks",
-        g=[
-            (position, job_id, task.stage, task.segment, task.status, not_before, task.parameters)
-            for position, (job_id, task, not_before) in enumerate(planned)
-        ],
-    )
+    created = yield query("add_tasks", g=tasks)
     births = [(job_id, "create", None, None) for job_id in fresh]
-    yield query("log_jobs", g=births, actor=Actor.OPERATOR.value, request_id=request_id)
+    yield query("log_jobs", g=births, actor=actor.value, request_id=request_id)
     entries = [(row["id"], "create", None, None, None, None) for row in created]
-    yield from log_tasks(Actor.OPERATOR, entries, request_id)
+    yield from log_tasks(actor, entries, request_id)
 
 
 def _job_row(job_id: str, plan: JobPlan) -> tuple[Any, ...]:
@@ -135,6 +142,7 @@ def _lane_ids(lanes: set[LanePlan]) -> Op[dict[str, int]]:
     rows = yield query("lanes_by_name", n=names)
     missing = sorted(set(by_name) - {row["name"] for row in rows})
     if missing:
+        yield Together()
         yield query("add_lanes", n=[_lane_row(by_name[name]) for name in missing])
         rows = yield query("lanes_by_name", n=names)
         added = {row["id"]: by_name[row["name"]] for row in rows if row["name"] in missing}

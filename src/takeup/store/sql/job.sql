@@ -1,6 +1,7 @@
 -- Jobs, their stages and their roll-up.
 
 -- name: jobs_by_key
+-- alone
 SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash FROM jobs j
 JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key text)}) k
   ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key
@@ -10,9 +11,11 @@ JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key
   ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key;
 
 -- name: live_by_subject
+-- alone
 SELECT id, live_subject FROM jobs WHERE live_subject {among s(subject text)};
 
 -- name: lanes_by_name
+-- alone
 SELECT id, name FROM lanes WHERE name {among n(name text)};
 
 -- name: add_lanes
@@ -31,6 +34,54 @@ SELECT g.id, g.pipeline, g.subject, g.subject,
   g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
 FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
 RETURNING id, generation;
+
+-- name: add_few_jobs
+-- the other databases need no round trip for each of the statements that follow
+
+-- name: add_few_jobs [postgres]
+-- A job with all of its rows at once, so that submitting one is one round trip and one commit. What is written first is
+-- joined without an index, so this is for a few jobs only. The test of `logged` writes the log of a job before its tasks'.
+-- whole
+WITH new_jobs AS (
+  INSERT INTO jobs (id, pipeline, subject, live_subject, generation, user_id, idempotency_key, priority, control, status,
+    spec, spec_hash, created_at, updated_at)
+  SELECT g.id, g.pipeline, g.subject, g.subject,
+    1 + COALESCE((SELECT MAX(generation) FROM (
+      SELECT generation FROM jobs WHERE subject = g.subject
+      UNION ALL SELECT generation FROM jobs_archive WHERE subject = g.subject) earlier), 0),
+    g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
+  FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
+  RETURNING id, pipeline, generation, priority, control, status, created_at
+), new_stages AS (
+  INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)
+  SELECT s.job_id, s.stage, s.position, s.lane_id, s.phase, s.lease_s, s.stall_s, s.max_attempts, s.retry, s.version,
+    s.splitter, CASE WHEN s.splitter IS NULL THEN {now} END
+  FROM {rows s(job_id text, stage text, position bigint, lane_id bigint, phase text, lease_s double, stall_s double, max_attempts bigint, retry text, version bigint, splitter text)}
+  RETURNING job_id, stage, lane_id, phase, lease_s, stall_s, max_attempts, splitter
+), new_needs AS (
+  INSERT INTO task_deps (job_id, stage, needs, per_segment)
+  SELECT n.job_id, n.stage, n.needs, n.per_segment FROM {rows n(job_id text, stage text, needs text, per_segment bool)}
+), new_tasks AS (
+  INSERT INTO tasks (job_id, pipeline, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
+    available_at, ready_at, max_attempts, lease_s, stall_s, parameters, splits, created_at)
+  SELECT j.id, j.pipeline, s.stage, t.segment, j.generation, t.status, s.phase, s.lane_id, j.priority, 'READY', j.control,
+    COALESCE(t.available_at, j.created_at), CASE WHEN t.status = 'READY' THEN {now} END,
+    s.max_attempts, s.lease_s, s.stall_s, t.parameters,
+    EXISTS (SELECT 1 FROM new_stages o WHERE o.job_id = t.job_id AND o.splitter = t.stage), {now}
+  FROM {rows t(position bigint, job_id text, stage text, segment bigint, status text, available_at time, parameters text)}
+  JOIN new_jobs j ON j.id = t.job_id JOIN new_stages s ON s.job_id = t.job_id AND s.stage = t.stage
+  ORDER BY t.position
+  RETURNING id, job_id, status, generation, epoch, attempt, available_at
+), logged AS (
+  INSERT INTO audit (logged_at, noun, event, actor, to_status, job_id, generation, request_id)
+  SELECT {now}, 'job', 'create', :actor, status, id, generation, :request_id FROM new_jobs ORDER BY id
+  RETURNING 1
+), logged_tasks AS (
+  INSERT INTO audit (logged_at, noun, event, actor, to_status, job_id, task_id, generation, epoch, attempt, available_at, request_id)
+  SELECT {now}, 'task', 'create', :actor, status, job_id, id, generation, epoch, attempt, available_at, :request_id
+  FROM new_tasks WHERE (SELECT COUNT(*) FROM logged) > 0 ORDER BY id
+)
+SELECT COUNT(*) AS whole FROM new_tasks;
 
 -- name: add_stages
 INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)
