@@ -29,6 +29,18 @@ def no_orphans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture(params=["sqlite", "postgres15"])
+async def url(request, tmp_path: Path, get_postgres) -> AsyncIterator[str]:
+    """An upgraded database that no loop works on."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path}/takeup.db"
+        await upgraded(url)
+        yield url
+        return
+    async with database_from_template(get_postgres(request.param), upgraded) as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres15"])
 async def scene(request, tmp_path: Path, get_postgres, no_orphans) -> AsyncIterator[Scene]:
     if request.param == "sqlite":
         async with scene_on(f"sqlite:///{tmp_path}/takeup.db", tmp_path) as scene:

@@ -25,23 +25,11 @@ from takeup.store.store import Store
 from takeup.testing.clocks import START, ManualClock
 from tests.engine.conftest import upgraded
 from tests.engine.dying import Round, ends_of, pipeline_named, play, points_of
-from tests.services import database_from_template
 
 HOUR_S = 3600.0
 DAY = timedelta(days=1)
 SLOT = START + timedelta(hours=3)
 Open = Callable[[], Awaitable[Store]]
-
-
-@pytest.fixture(params=["sqlite", "postgres15"])
-async def url(request, tmp_path: Path, get_postgres) -> AsyncIterator[str]:
-    if request.param == "sqlite":
-        url = f"sqlite:///{tmp_path}/takeup.db"
-        await upgraded(url)
-        yield url
-        return
-    async with database_from_template(get_postgres(request.param), upgraded) as url:
-        yield url
 
 
 @pytest.fixture
