@@ -1,32 +1,32 @@
 """The pipelines that our worker is measured with."""
 
 from bench.engine.marks import mark_start
-from takeup import Pipeline
+from takeup import Context, Pipeline
 
 fan = Pipeline("fan", lease=60)
 
 
 @fan.stage()
-def split(ctx):
+def split(ctx: Context) -> dict[str, int]:
     return {"segments": ctx.parameters["segments"]}
 
 
 @fan.stage(needs=[split], each="segment")
-async def noop(ctx):
-    return None
+async def noop(_ctx: Context) -> None:
+    return
 
 
 one = Pipeline("one", lease=60)
 
 
 @one.stage(name="noop")
-async def noop_alone(ctx):
-    return None
+async def noop_alone(_ctx: Context) -> None:
+    return
 
 
 mark = Pipeline("mark", lease=60)
 
 
 @mark.stage()
-async def start(ctx):
+async def start(ctx: Context) -> None:
     mark_start(ctx.parameters["address"])

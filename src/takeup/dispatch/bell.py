@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 NAMES_MAX = 100
 """More names than this in one ring, and it means: look at everything."""
 EVERYTHING = "*"
-NOTIFY_EVERY_S = 0.05
+NOTIFY_S_MIN, NOTIFY_S_MAX = 0.005, 0.1
 RECONNECT_S = 1.0
 LOOK_EVERY_S = 0.02
 
@@ -118,11 +118,14 @@ class NotifyBell(Bell):
                 await self._notify(topic, text)
 
     async def _carry(self) -> None:
+        """Send at once after a silence; the more is rung, the longer it is gathered."""
+        pause_s = NOTIFY_S_MIN
         while True:
             await self._wake.wait()
             self._wake.clear()
             await self.flush()
-            await asyncio.sleep(NOTIFY_EVERY_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, NOTIFY_S_MAX) if self._wake.is_set() else NOTIFY_S_MIN
 
     async def _hear(self) -> None:
         while True:
