@@ -3,10 +3,10 @@
 from functools import partial
 
 from bench.engine.celery_peer import CeleryPeer
+from bench.engine.ours import TakeupOnPostgres, TakeupOnSqlite
 from bench.engine.postgres_peers import Dbos, PgQueuer, Procrastinate
 from bench.engine.raw_loop import RawLoop
 from bench.engine.system import Contender
-from bench.engine.ours import TakeupOnPostgres, TakeupOnSqlite
 
 PROCRASTINATE_CONCURRENCY = 20
 

@@ -29,6 +29,10 @@ class OnPostgres:
     async def start_worker(self) -> None:
         self._worker = WorkerProcess(self._argv(), {URL_VARIABLE: self._url})
 
+    def watch(self, worker: WorkerProcess | None) -> None:
+        """Somebody else started the worker, and will stop it."""
+        self._worker = worker
+
     async def wait_done(self, count: int) -> list[float]:
         async def ask() -> int:
             return int(await self.connection.fetchval(f"SELECT count(*) FROM ({self.FINISHED}) AS f"))

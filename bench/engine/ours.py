@@ -78,13 +78,13 @@ class TakeupOnPostgres(Takeup):
 
     async def start_worker(self) -> None:
         await super().start_worker()
-        self._peek._worker = self._worker
+        self._peek.watch(self._worker)
 
     async def wait_done(self, count: int) -> list[float]:
         return await self._peek.wait_done(count)
 
     async def stop(self) -> None:
-        self._peek._worker = None
+        self._peek.watch(None)
         await self._peek.stop()
         await super().stop()
 

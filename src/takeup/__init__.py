@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
-    """`Context`, for annotations, is loaded when it is asked for: a pipeline's file need not bring the engine."""
+    """`Context`, for annotations, is loaded when it is asked for: most files never do."""
     if name == "Context":
         from takeup.engine.runner.context import Context  # noqa: PLC0415 - see above
 
