@@ -2,8 +2,10 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
+from takeup.config import FILE, PREFIX, Settings
 from takeup.core.machine import CONTROL_STATUS, MACHINES, VIDEO_STATUS, Machine
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,7 +64,44 @@ def projection(title: str, first: str, second: str, words: dict[str, str]) -> li
     return [f"## {title}", "", f"| {first} | {second} |", "| --- | --- |", *rows]
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/reference/states.md": states_page}
+SETTINGS_INTRO = f"""# Settings
+
+Every setting has a default, so none has to be given. A value may come from three places, and the later wins:
+
+1. the file `{FILE}` in the working directory: `worker_slots = 4`;
+2. the environment, by the name in capitals with `{PREFIX}` before it: `{PREFIX}WORKER_SLOTS=4`; an empty
+   variable counts as not set;
+3. a flag of the command, where it has one: `--data` (`data_dir`), `--database` (`database_url`),
+   `--log-level`, `--log-format`.
+
+A name in the file that is no setting, a value of the wrong kind, or settings that contradict each other stop
+the start with one line that names the setting. Processes of one fleet may have different settings; only
+`database_url` and, for files, `storage_url` must lead to the same place.
+
+| setting | variable | default | unit | meaning |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def settings_page() -> str:
+    """Every setting with its variable, default, unit and meaning."""
+    rows = [
+        f"| `{one.name}` | `{PREFIX}{one.name.upper()}` | {_default(one.default)} "
+        f"| {one.metadata['unit']} | {one.metadata['doc']} |\n"
+        for one in fields(Settings)
+    ]
+    return MARK.format(source="src/takeup/config.py") + "\n\n" + SETTINGS_INTRO + "".join(rows)
+
+
+def _default(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return f"`{text}`" if text else "empty"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/reference/states.md": states_page,
+    "docs/reference/settings.md": settings_page,
+}
 
 
 def main(arguments: list[str]) -> int:

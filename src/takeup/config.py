@@ -8,13 +8,18 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_type_hints
 
 from takeup.core.errors import InvalidInput
 
 PREFIX = "TAKEUP_"
 FILE = "takeup.toml"
 DATA_DIR = Path("takeup-data")
+NUMBER_MAX = 1e9
+"""More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
+DAYS_MAX = 36_500
+ABOVE_ZERO = ("worker_batch", "outbox_lease")
+"""With 0 of these nothing would ever be done."""
 
 
 class InvalidSetting(InvalidInput):
@@ -112,25 +117,33 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _parse(name: str, kind: Any, value: Any) -> Any:
-    kind = get_args(kind)[0] if get_args(kind) else kind
+    """The value as its kind; text is read, but a number is not cut and nothing but text becomes text."""
+    words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
+    wanted = {int: (int, str), float: (int, float, str), str: (str,), Path: (str, Path)}
+    wrong = InvalidSetting(f"{name} must be {words[kind]}, not {value!r}")
+    if isinstance(value, bool) or not isinstance(value, wanted[kind]):
+        raise wrong
     try:
         return kind(value)
-    except (TypeError, ValueError):
-        words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
-        raise InvalidSetting(f"{name} must be {words[kind]}, not {value!r}") from None
+    except ValueError:
+        raise wrong from None
 
 
 def _check(settings: Settings) -> None:
     for one in fields(Settings):
         value = getattr(settings, one.name)
-        if isinstance(value, int | float) and (value < 0 or value != value):  # noqa: PLR0124 - NaN
-            raise InvalidSetting(f"{one.name} must not be below 0, it is {value}")
-        if one.name.endswith("_interval") and value <= 0:
+        if isinstance(value, int | float) and not 0 <= value <= NUMBER_MAX:
+            raise InvalidSetting(f"{one.name} must be from 0 to {NUMBER_MAX:.0e}, it is {value}")
+        if (one.name.endswith("_interval") or one.name in ABOVE_ZERO) and value <= 0:
             raise InvalidSetting(f"{one.name} must be above 0, it is {value}")
     if settings.log_level not in ("debug", "info", "warning", "error"):
         raise InvalidSetting(f"log_level must be debug, info, warning or error, not {settings.log_level!r}")
     if settings.log_format not in ("text", "json"):
         raise InvalidSetting(f"log_format must be text or json, not {settings.log_format!r}")
+    if settings.archive_after_days > DAYS_MAX:
+        raise InvalidSetting(
+            f"archive_after_days must be at most {DAYS_MAX}, it is {settings.archive_after_days:g}"
+        )
     if settings.worker_offline_threshold_minutes * 60 < 3 * settings.worker_heartbeat_interval:
         raise InvalidSetting(
             "worker_offline_threshold_minutes must be at least three worker_heartbeat_interval, "
