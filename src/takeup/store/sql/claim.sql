@@ -95,11 +95,13 @@ WITH worker AS MATERIALIZED (
   SELECT claimed_at, 'task', 'claim', 'worker', 'READY', 'RUNNING', job_id, id, :worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, :request_id
   FROM moved
+), furthest AS (
+  SELECT DISTINCT ON (job_id) job_id, phase FROM moved ORDER BY job_id, {phase_rank phase} DESC
 )
 SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s, lease_expires_at,
   parameters, epoch, nonce_hash, (
-    SELECT {one |COUNT}(takeup_start_job(d.job_id, :worker_id, :request_id, {now}))
-    FROM {one moved|(SELECT DISTINCT job_id, phase FROM moved)} d JOIN jobs j ON j.id = d.job_id
+    SELECT {one |COUNT}(takeup_start_job(d.job_id, d.phase, :request_id, {now}))
+    FROM {one moved|furthest} d JOIN jobs j ON j.id = d.job_id
     WHERE {phase_rank j.status} < {phase_rank d.phase}
   ) AS whole
 FROM moved;

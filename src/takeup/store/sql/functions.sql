@@ -32,16 +32,12 @@ BEGIN
 END $$;
 
 -- name: takeup_start_job [postgres]
-CREATE OR REPLACE FUNCTION takeup_start_job(job TEXT, worker TEXT, request TEXT, moment TIMESTAMPTZ) RETURNS VOID
+CREATE OR REPLACE FUNCTION takeup_start_job(job TEXT, furthest TEXT, request TEXT, moment TIMESTAMPTZ) RETURNS VOID
 LANGUAGE plpgsql AS $$
 DECLARE
   former jobs%ROWTYPE;
-  furthest TEXT;
 BEGIN
   SELECT * INTO former FROM jobs WHERE id = job FOR NO KEY UPDATE;
-  SELECT phase INTO furthest FROM tasks
-  WHERE status = 'RUNNING' AND lease_owner = worker AND claim_request = request AND job_id = job
-  ORDER BY {phase_rank phase} DESC LIMIT 1;
   IF {phase_rank former.status} < {phase_rank furthest} THEN
     UPDATE jobs SET status = furthest, started_at = COALESCE(started_at, moment), updated_at = moment, version = version + 1
     WHERE id = job;
