@@ -18,7 +18,7 @@ from tests.conftest import GetPostgres
 from tests.control.conftest import ask, old_file, shown
 
 FLOW = """
-from takeup import Pipeline
+from takeup import Fatal, Pipeline
 
 flow = Pipeline("flow", key=("url", "iteration"), lease=900)
 quick = Pipeline("quick", key=("url", "iteration"), lease=1)
@@ -35,7 +35,9 @@ def align(ctx): ...
 def score(ctx): ...
 
 @quick.stage()
-def work(ctx): ...
+def work(ctx):
+    if ctx.spec["url"] == "bad":
+        raise Fatal("boom")
 
 @plain.stage(name="plain")
 def run_plain(ctx): ...
@@ -263,6 +265,25 @@ def test_what_is_held_by_nobody_who_lives_can_be_claimed_without_a_watchdog(cli:
     claim(cli, "--worker", "slow", *at)
     time.sleep(1.1)
     assert claim(cli, "--worker", "fast", *at)[:3] == ["u", "1", "work"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_work_ends_when_nothing_can_be_claimed(kind: str, cli: Cli, flow: Path):
+    at = ("--pipeline", "flow.py:quick", "--database", f"{kind}:///table.db")
+    assert "there is no database table.db" in told(cli("control", "work", *at))
+    good(cli("control", "sync", *at, text="url,iteration\nu,1\nv,1\nw,1\n"))
+    good(cli("control", "pause", "v", 1, *at))
+    expected = ["2 rows COMPLETED", "1 rows READY, PAUSED"]
+    for _ in range(2):
+        assert good(cli("control", "work", "--slots", 2, *at)).splitlines() == expected
+    good(cli("control", "sync", *at, text="url,iteration\nbad,1\n"))
+    ran = cli("control", "work", "--json", *at)
+    assert ran.returncode == 1, "a row failed"
+    assert {"status": "ERROR", "task_state": "READY", "rows": 1} in json.loads(ran.stdout)
+    assert cli("control", "work", *at).returncode == 0, "it is not tried again"
+    assert "('bad', 1) has failed" in told(
+        cli("control", "claim", "--worker", "w", "--url", "bad", "--iteration", 1, *at)
+    )
 
 
 def test_a_second_process_on_one_duckdb_file_is_told_so(cli: Cli, flow: Path, tmp_path: Path):

@@ -32,6 +32,12 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     worklist.add_argument("--stage", metavar="STAGE", help="only of this stage")
     _limit(worklist, WORKLIST_DEFAULT)
     _add_claims(actions)
+    work = _action(
+        actions, "work", "run the stages here until nothing more can be claimed", ("control_work", "work")
+    )
+    _pipeline(work)
+    work.add_argument("--slots", type=int, metavar="N", help="tasks at once (default: the processors)")
+    _capability(work)
     for name, text in TOGGLES.items():
         toggle = _action(actions, name, text, ("control_rows", name))
         _pipeline(toggle)
@@ -76,9 +82,7 @@ def _add_claims(actions: Any) -> None:
     claim.add_argument(
         "--slots", type=int, default=1, metavar="N", help="rows it may hold at once (default: 1)"
     )
-    claim.add_argument(
-        "--capability", action="append", metavar="NAME", help="for example gpu; may be repeated"
-    )
+    _capability(claim)
     renew = _action(actions, "renew", "extend a claim by the length of its lease")
     release = _action(actions, "release", "end a claim: the next stage goes on, or this one is tried again")
     for parser in (renew, release):
@@ -102,6 +106,12 @@ def _action(
 
 def _pipeline(parser: argparse.ArgumentParser, text: str = "the pipeline that works on the rows") -> None:
     parser.add_argument("--pipeline", required=True, metavar="FILE.py[:NAME]", help=text)
+
+
+def _capability(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--capability", action="append", metavar="NAME", help="for example gpu; may be repeated"
+    )
 
 
 def _limit(parser: argparse.ArgumentParser, default: int) -> None:

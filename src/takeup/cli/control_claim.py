@@ -12,6 +12,7 @@ from takeup.cli.printing import clean, line, moment, print_json
 from takeup.cli.submit import pipeline_named
 from takeup.core.control import ControlRow, control_subject
 from takeup.core.errors import Conflict, InvalidInput, InvalidResult, LeaseLost, NotFound
+from takeup.core.machine import JOB
 from takeup.core.model import Answer
 from takeup.pipelines.control import Claimed, ControlTable, Ticket
 from takeup.pipelines.control.tickets import release as release_ticket
@@ -129,8 +130,11 @@ async def _why_not(table: ControlTable, row: ControlRow, others: str) -> str:
     pair = f"({row.url!r}, {row.iteration})"
     if row.is_claimed:
         return f"{pair} is held by {row.worker_id} until {moment(row.lease_until)} UTC"
-    if row.task_state != "READY" or row.status == "COMPLETED":
-        return f"{pair} is {row.status if row.task_state == 'READY' else row.task_state}"
+    if row.task_state != "READY":
+        return f"{pair} is {row.task_state}"
+    status = (await table.store.read.job(row.job_id)).status
+    if status in JOB.final:
+        return f"{pair} has {status}" if status == "failed" else f"{pair} is {status}"
     subject = control_subject(table.pipeline, row.url, row.iteration)
     if await table.store.read.worklist_of(subject, limit=1):
         return f"{pair} {others}"

@@ -10,7 +10,7 @@ from takeup.cli.control_input import read_rows
 from takeup.cli.opening import open_store, ring
 from takeup.cli.options import settings_of
 from takeup.cli.printing import line, moment, print_json, table
-from takeup.cli.submit import pipeline_named
+from takeup.cli.submit import is_source, pipeline_named
 from takeup.core.control import ControlRow
 from takeup.core.errors import IllegalMove, InvalidInput
 from takeup.core.model import Control
@@ -64,12 +64,12 @@ async def worklist(options: argparse.Namespace) -> int:
 async def rows(options: argparse.Namespace) -> int:
     """Print the table."""
     text = options.pipeline
-    name = pipeline_named(text).name if any(sign in text for sign in ".:/") else text
+    name = pipeline_named(text).name if is_source(text) else text
     if not 1 <= options.limit <= ROWS_MAX:
         raise InvalidInput(f"--limit {options.limit} is not within 1 to {ROWS_MAX}")
     where = ControlFilter(options.stage, options.status, options.task_state)
     async with open_store(options) as (store, _):
-        found = await _pages(store.read, name, where, options.limit)
+        found = await all_rows(store.read, name, where, options.limit)
     if options.json:
         print_json(found)
         return 0
@@ -82,7 +82,10 @@ async def rows(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _pages(read: ReadStore, pipeline: str, where: ControlFilter, limit: int) -> list[ControlRow]:
+async def all_rows(
+    read: ReadStore, pipeline: str, where: ControlFilter | None = None, limit: int = ROWS_MAX
+) -> list[ControlRow]:
+    """Page by page until there are enough."""
     found: list[ControlRow] = []
     while len(found) < limit:
         size = min(limit - len(found), PAGE_MAX)

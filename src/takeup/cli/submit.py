@@ -65,7 +65,7 @@ def pipeline_named(text: str) -> Pipeline:
     """The pipeline of a file, of a module, or an installed one."""
     from takeup.pipelines.loading import installed_pipeline, load_one  # noqa: PLC0415 - see above
 
-    if "." in text or ":" in text or "/" in text:
+    if is_source(text):
         return load_one(text)
     try:
         return installed_pipeline(text)
@@ -73,6 +73,11 @@ def pipeline_named(text: str) -> Pipeline:
         if not text.isidentifier() or importlib.util.find_spec(text) is None:
             raise
     return load_one(text)
+
+
+def is_source(text: str) -> bool:
+    """Whether this is a file or a module, and not just a name."""
+    return any(sign in text for sign in ".:/")
 
 
 def moment_of(text: str | None) -> datetime | None:
