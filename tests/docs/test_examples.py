@@ -17,6 +17,7 @@ import duckdb
 import pytest
 
 from tests.cli.conftest import environment
+from tests.docs.test_pages import LINK
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
@@ -62,6 +63,12 @@ def run(folder: Path, script: str) -> str:
 def test_each_example_has_a_readme_and_a_test():
     assert NAMES == ["control_table", "segments"]
     assert all(blocks(EXAMPLES / name) for name in NAMES)
+    links = [
+        page.parent / link
+        for page in EXAMPLES.glob("*/README.md")
+        for link in LINK.findall(page.read_text("utf-8"))
+    ]
+    assert [link for link in links if not link.exists()] == []
 
 
 @in_folder("segments")
