@@ -16,7 +16,17 @@ from takeup.core.plan import NewJob, plan_job
 from takeup.store.dialect import PARAMETER, Dialect
 from takeup.store.drivers.postgres import SETTINGS
 from takeup.store.op import Op
-from takeup.store.ops import claim, claim_task, control, operate, orchestrate, recover, report, submit
+from takeup.store.ops import (
+    archive,
+    claim,
+    claim_task,
+    control,
+    operate,
+    orchestrate,
+    recover,
+    report,
+    submit,
+)
 from takeup.store.sqlfile import catalog
 from takeup.store.store import Store
 from tests.store.bulk import load
@@ -95,6 +105,9 @@ OPERATIONS: dict[str, Make] = {
     "claim by name": lambda s: claim_task.claim_task(claim_request("w1"), s.leases[-1].task_id + 1),
     "adopt": lambda _: control.adopt([("job_own", plan_job(PAIR.job), PAIR)], reason="done before"),
     "row": lambda _: control.row_of("pairs:[1]"),
+    "archive": lambda _: archive.archive(0.0, BATCH),
+    "forget messages": lambda _: archive.forget_messages(0.0, 0.0, BATCH),
+    "forget workers": lambda _: archive.forget_workers(0.0, BATCH),
     "expire": lambda _: recover.expire(1000),
 }
 

@@ -13,14 +13,14 @@ SELECT :patience_ms AS patience_ms;
 WITH picked AS MATERIALIZED (
   SELECT id FROM jobs WHERE status IN ({job.final}) AND finished_at < (SELECT {before :older_than_s})
   ORDER BY finished_at, id LIMIT :limit_count FOR UPDATE SKIP LOCKED
-), gone_tasks AS (DELETE FROM tasks WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_stages AS (DELETE FROM job_stages WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_needs AS (DELETE FROM task_deps WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_audit AS (DELETE FROM audit WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_artifacts AS (DELETE FROM artifacts WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_logs AS (DELETE FROM job_logs WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_steps AS (DELETE FROM execution_steps WHERE job_id IN (SELECT id FROM picked) RETURNING *),
-gone_jobs AS (DELETE FROM jobs WHERE id IN (SELECT id FROM picked) RETURNING *),
+), gone_tasks AS (DELETE FROM tasks WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_stages AS (DELETE FROM job_stages WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_needs AS (DELETE FROM task_deps WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_audit AS (DELETE FROM audit WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_artifacts AS (DELETE FROM artifacts WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_logs AS (DELETE FROM job_logs WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_steps AS (DELETE FROM execution_steps WHERE job_id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
+gone_jobs AS (DELETE FROM jobs WHERE id = ANY (ARRAY(SELECT id FROM picked)) RETURNING *),
 kept_tasks AS (INSERT INTO tasks_archive SELECT * FROM gone_tasks),
 kept_stages AS (INSERT INTO job_stages_archive SELECT * FROM gone_stages),
 kept_needs AS (INSERT INTO task_deps_archive SELECT * FROM gone_needs),
