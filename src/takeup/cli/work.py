@@ -1,10 +1,11 @@
 """`takeup work`: a worker, straight on the database."""
 
 import argparse
+import asyncio
 import secrets
 import socket
 
-from takeup.app import make_folder, open_app
+from takeup.app import make_folder, open_app, run_loops
 from takeup.cli.options import add_common, settings_of
 from takeup.cli.signals import stop_on_signal
 from takeup.pipelines.loading import INSTALLED
@@ -58,6 +59,12 @@ async def work(options: argparse.Namespace) -> int:
             stages=options.stages or (),
             capabilities=options.capability or (),
         )
-        with stop_on_signal(worker.stop):
-            await worker.run()
+        stop = asyncio.Event()
+        sweeping = asyncio.create_task(run_loops([app.sweeper()], stop))
+        try:
+            with stop_on_signal(worker.stop):
+                await worker.run()
+        finally:
+            stop.set()
+            await sweeping
     return 0

@@ -167,14 +167,15 @@ _SHARED = {
     "control_status": f"CASE * {_CONTROL_WORDS} END",
 }
 
-# A driver encodes an array item by item; numbers travel faster as one text, as the `n` of `g__0n` says.
+# A driver encodes an array item by item, and looks up the types of all but text, which changes a setting of
+# the session; everything else travels as one text, as the `n` of `g__0n` says.
 _PG_ARRAYS = {
     "bigint": "string_to_array({}n, ',', 'N')::bigint[]",
     "bool": "string_to_array({}n, ',', 'N')::bool[]",
-    "double": "{}::float8[]",
+    "double": "string_to_array({}n, ',', 'N')::float8[]",
     "hex": "string_to_array({}n, ',', 'N')",
     "text": "{}::text[]",
-    "time": "{}::timestamptz[]",
+    "time": "string_to_array({}n, ',', 'N')::timestamptz[]",
 }
 _PG_TYPES = {
     "bigint": "BIGINT",
