@@ -28,7 +28,7 @@ demo = Pipeline("demo", lease="30s")
 def split(ctx):
     return {"segments": ctx.spec.get("segments", 3)}
 
-@demo.stage(needs=[split], each="segment", retries=1)
+@demo.stage(needs=[split], each="segment", retries=3)
 async def work(ctx):
     await asyncio.sleep(ctx.spec.get("pause_s", 0.0))
     if ctx.spec.get("fails"):

@@ -141,12 +141,25 @@ async def test_a_connection_cut_between_statements(postgres_url, position):
     await store.operator.submit([NewJob(ONE)])
     before = await dump(postgres_url)
     cut = interrupted(submit.submit, position, lambda: hang_up(postgres_url))
-    plans = [(new_id("job", os.urandom), plan_job(NewJob(ONE, subject="s", idempotency_key="k")))]
+    jobs = [NewJob(ONE, subject=f"s{n}", idempotency_key=f"k{n}") for n in range(submit.FEW_JOBS + 1)]
+    plans = [(new_id("job", os.urandom), plan_job(job)) for job in jobs]
     with pytest.raises(StoreUnavailable) as caught:
         await store.driver.run(cut, plans)
     assert not isinstance(caught.value, OutcomeUnknown), "no commit was on its way"
     assert await dump(postgres_url) == before
-    assert len(await store.operator.submit([NewJob(ONE, subject="s", idempotency_key="k")])) == 1
+    assert len(await store.operator.submit(jobs)) == len(jobs)
+    await store.close()
+
+
+async def test_a_connection_cut_before_a_statement_that_commits_by_itself(postgres_url):
+    store = await Store.open(postgres_url)
+    await store.operator.submit([NewJob(ONE)])
+    cut = interrupted(submit.submit, 3, lambda: hang_up(postgres_url))
+    job = NewJob(ONE, subject="s", idempotency_key="k")
+    with pytest.raises(OutcomeUnknown):
+        await store.driver.run(cut, [(new_id("job", os.urandom), plan_job(job))])
+    assert len(await store.operator.submit([job])) == 1, "asked again, it is made or found"
+    assert len(await store.read.jobs()) == 2
     await store.close()
 
 
