@@ -181,7 +181,7 @@ async def test_a_full_scratch_disk_costs_the_job_no_attempt(small_scene: Scene, 
         (released,) = [e for e in await small_scene.events(job_id) if e.event == "release"]
         assert "disk is full" in (released.reason or "")
         assert released.attempt == 0
-        assert small_scene.workers[0][0].hand.get(released.task_id or 0) is None
+        await small_scene.until(lambda: len(small_scene.workers[0][0].hand) == 0)
         await small_scene.store.operator.cancel([job_id])
         await small_scene.end()
     finally:

@@ -149,7 +149,7 @@ def test_progress_is_told_once():
 def test_a_hand_knows_the_epoch():
     hand, holding = Hand(), Holding(lease(), 7, 0.0, 0.0)
     hand.add(holding)
-    assert hand.get(1) is holding
+    assert hand.get(1, 1) is holding
     assert hand.get(1, 2) is None
     assert hand.on(7) == [holding]
     holding.has_ended = True

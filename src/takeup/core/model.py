@@ -221,6 +221,8 @@ class MadeInput(NamedTuple):
     segment: int | None
     result: Mapping[str, Any]
     files: Mapping[str, str]
+    task_id: int = 0
+    epoch: int = 0
 
 
 class InputPage(NamedTuple):

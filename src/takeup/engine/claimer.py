@@ -38,9 +38,9 @@ class Claimer:
         hand: Hand,
         ear: Ear,
         clock: Callable[[], float],
-        place: Callable[[list[Lease], float], None],
+        place: Callable[[list[Lease], float, bool], None],
     ) -> None:
-        """`place` is called with new leases and the time when they were asked for."""
+        """`place` gets new leases, when they were asked for, and whether their jobs are known."""
         self._source = source
         self._options = options
         self._runners = runners
@@ -50,6 +50,7 @@ class Claimer:
         self._place = place
         self._briefs: OrderedDict[str, Brief] = OrderedDict()
         self._request: ClaimRequest | None = None
+        self._asked_at = 0.0
         self._full_until = 0.0
         self._full_count = 0
         self._seen_at = clock()
@@ -70,7 +71,7 @@ class Claimer:
                 continue
             self._ear.take()
             try:
-                leases = await self._claim(limit)
+                leases = await self._claim(limit, stop)
                 self.note_contact()
                 breaker.succeed()
             except TakeupError as error:
@@ -99,9 +100,13 @@ class Claimer:
         """A task was done, so there is space again."""
         self._full_count = 0
 
-    async def _claim(self, limit: int) -> list[Lease]:
-        """Claim and start; a request whose answer was lost is sent again, so that no lease is forgotten."""
+    async def _claim(self, limit: int, stop: asyncio.Event) -> list[Lease]:
+        """Claim and start; a request whose answer was lost is sent again, so that no lease is forgotten.
+
+        Trust counts from the first time it was sent: that may be the one that was obeyed.
+        """
         if self._request is None:
+            self._asked_at = self._clock()
             self._request = ClaimRequest(
                 self._options.spec.id,
                 secrets.token_hex(8),
@@ -109,37 +114,50 @@ class Claimer:
                 limit,
                 self._options.defer_s,
             )
-        asked_at = self._clock()
-        leases = await self._source.claim(self._request, takes_back=asked_at >= self._grace_until)
+        takes_back = self._clock() >= self._grace_until
+        leases = await self._source.claim(self._request, takes_back=takes_back)
         self._request = None
         point("worker.after claim")
         if leases:
-            await self._learn({lease.job_id for lease in leases})
-            self._place(leases, asked_at)
+            is_known = await self._learn(leases, stop)
+            self._place(leases, self._asked_at, is_known)
         return leases
 
-    async def _learn(self, job_ids: set[str]) -> None:
-        """Read the specs of jobs that are not known yet; the leases wait meanwhile."""
-        missing = sorted(job_id for job_id in job_ids if job_id not in self._briefs)
+    async def _learn(self, leases: list[Lease], stop: asyncio.Event) -> bool:
+        """Read the specs of jobs that are not known yet; False if that took too long."""
+        job_ids = {lease.job_id for lease in leases}
+        for job_id in job_ids & self._briefs.keys():
+            self._briefs.move_to_end(job_id)
+        missing, breaker = sorted(job_ids - self._briefs.keys()), Breaker(last_s=1.0)
+        until = self._asked_at + min(lease.lease_s for lease in leases) / 2
         while missing:
             try:
                 found = await self._source.briefs(missing)
             except TakeupError as error:
                 log.warning("no brief", error=str(error))
-                await asyncio.sleep(POLL_FIRST_S)
+                await pause(stop, None, breaker.fail())
+                if stop.is_set() or self._clock() > until:
+                    return False
                 continue
             for job_id in missing:
                 self._briefs[job_id] = found.get(job_id, Brief({}, None))
             missing = []
         while len(self._briefs) > max(BRIEFS_MAX, len(job_ids)):
             self._briefs.popitem(last=False)
+        return True
 
     def _has_space(self) -> bool:
         """Whether there is room to work: a worker with a full disk fails every task it takes."""
         if self._clock() < self._full_until:
             return False
         for folder in (self._options.setup.storage, self._options.setup.scratch):
-            if shutil.disk_usage(folder).free < self._options.reserve_bytes:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                free = shutil.disk_usage(folder).free
+            except OSError as error:
+                log.warning("nothing is claimed", folder=str(folder), error=str(error))
+                free = -1
+            if free < self._options.reserve_bytes:
                 log.warning("too little space, nothing is claimed", folder=str(folder))
                 self.note_full_disk()
                 return False

@@ -1,19 +1,23 @@
 """How a task's time with this worker ends: what is reported, what becomes visible, what is cleaned away."""
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from takeup.artifacts import manifest
+from takeup.artifacts.layout import split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
-from takeup.core.errors import TakeupError
-from takeup.core.model import Answer, Artifact, Completion, Failure
+from takeup.core.errors import InvalidInput, NotFound, TakeupError
+from takeup.core.model import Answer, Artifact, Completion, Failure, InputPage, MadeInput
 from takeup.core.points import point
+from takeup.core.report import check_after_s
 from takeup.engine.holding import Holding
 from takeup.engine.notes import Notes
 from takeup.engine.reporter import Ending, Release, Reporter
 from takeup.telemetry.logs import logger
+from takeup.telemetry.redact import presentable
 
 log = logger("worker")
 
@@ -30,26 +34,15 @@ class Endings:
 
     def ended(self, holding: Holding, end: Mapping[str, Any]) -> None:
         """A stage ended by itself, or because it was told to."""
+        ending = None if holding.stopping is not None else _read_end(holding, end)
         holding.has_ended = True
         if end.get("has_scratch"):
             self.keep(asyncio.create_task(asyncio.to_thread(self._scratch.drop, holding.folder)))
-        held = holding.lease.held
-        if holding.stopping is not None:
+        if ending is None:
             self.stopped(holding)
-        elif end["how"] == "done":
-            artifacts = tuple(Artifact(*fields) for fields in end.get("artifacts", ()))
-            report = (
-                Completion(held, end["result"], artifacts) if end["result"] or artifacts else Completion(held)
-            )
-            point("worker.before complete")
-            self._reporter.add(Ending(holding, report, end.get("key")))
-        elif end["how"] == "failed" and end.get("is_disk_full"):
-            self._reporter.add(Ending(holding, Release(f"the worker's disk is full: {end['error']}")))
-        elif end["how"] == "failed":
-            failure = Failure(held, end["error"], retryable=end["retryable"], after_s=end.get("after"))
-            self._reporter.add(Ending(holding, failure))
         else:
-            self._reporter.add(Ending(holding, Failure(held, "the stage was cancelled from within")))
+            point("worker.before complete")
+            self._reporter.add(ending)
 
     def stopped(self, holding: Holding) -> None:
         """A task that was told to stop is over; only where the token still holds is that reported."""
@@ -107,6 +100,24 @@ class Endings:
         while self._cleaning:
             await asyncio.gather(*self._cleaning, return_exceptions=True)
 
+    def publish_inputs(self, page: InputPage) -> bool:
+        """Whether every file of these inputs is visible; what its maker did not publish is published here."""
+        return all(self._is_visible(made) for made in page.made if made.files)
+
+    def _is_visible(self, made: MadeInput) -> bool:
+        key = next(iter(made.files.values()))
+        try:
+            self._artifacts.open_path(key)
+        except NotFound:
+            pass
+        else:
+            return True
+        for folder in self._artifacts.staged():
+            if (folder.task_id, folder.epoch) == (made.task_id, made.epoch):
+                with contextlib.suppress(TakeupError):
+                    return self._artifacts.publish(folder, split_key(key)[0])
+        return False
+
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._cleaning.discard(task)
         if not task.cancelled() and task.exception() is not None:
@@ -131,3 +142,22 @@ class Endings:
         if manifest.read(self._artifacts.staged_path(holding.folder)) is None:
             self._artifacts.drop(holding.folder)
         self._scratch.drop(holding.folder)
+
+
+def _read_end(holding: Holding, end: Mapping[str, Any]) -> Ending:
+    """What to report for the end that a runner told; raises if that makes no sense."""
+    held = holding.lease.held
+    if end["how"] == "done":
+        artifacts = tuple(Artifact(*fields) for fields in end.get("artifacts", ()))
+        result = end["result"]
+        if not isinstance(result, dict):
+            raise InvalidInput("a runner told a result that is no object")
+        report = Completion(held, result, artifacts) if result or artifacts else Completion(held)
+        return Ending(holding, report, end.get("key"))
+    if end["how"] != "failed":
+        return Ending(holding, Failure(held, "the stage was cancelled from within"))
+    error = presentable(str(end["error"]))
+    if end.get("is_disk_full"):
+        return Ending(holding, Release(f"the worker's disk is full: {error}"))
+    after_s = check_after_s(end.get("after"))
+    return Ending(holding, Failure(held, error, retryable=bool(end["retryable"]), after_s=after_s))

@@ -5,7 +5,7 @@ a session of its own. It ends a runner with everything that it started: on order
 its leases is over, and when the worker itself is gone, however that went. Orphans of runners become children
 of the guardian (it is their subreaper), so that none of them gets away.
 
-Orders come as JSON datagrams: {"op": "start", "id", "argv", "env"} with two descriptors (the runner's socket,
+Orders come as JSON datagrams: {"op": "start", "id", "argv"} with two descriptors (the runner's socket,
 its output), {"op": "until", "id", "at"} in seconds of the boot clock, {"op": "kill", "id"}. It answers
 {"op": "started", "id", "pid"} and {"op": "ended", "id", "status"}.
 """
@@ -105,7 +105,7 @@ class Guardian:
 
     def start(self, order: dict[str, object], fds: list[int]) -> None:
         """Fork a runner in a session of its own, which dies if the guardian does."""
-        number, argv, env = int(str(order["id"])), list(order["argv"]), dict(order["env"])  # type: ignore[call-overload]
+        number, argv = int(str(order["id"])), list(order["argv"])  # type: ignore[call-overload]
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
@@ -121,7 +121,7 @@ class Guardian:
                     os.dup2(source, target)
                 os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
                 os.closerange(RUNNER_FD + 1, 1024)
-                os.execve(argv[0], argv, {**env, MARK: f"{self.name}.{number}"})  # noqa: S606 - what its worker ordered
+                os.execve(argv[0], argv, {**os.environ, MARK: f"{self.name}.{number}"})  # noqa: S606 - what its worker ordered
             except BaseException as error:  # noqa: BLE001 - nothing may return into the guardian's own loop
                 os.write(2, f"a runner could not start: {error}\n".encode())
             finally:

@@ -57,6 +57,11 @@ class Holding:
         return every_s if self.stall_s is None else min(every_s, self.stall_s / 2)
 
     @property
+    def dies_at(self) -> float:
+        """When its process must be gone at the latest."""
+        return self.trusted_until if self.kill_at is None else min(self.trusted_until, self.kill_at)
+
+    @property
     def trusted_until(self) -> float:
         """After this the worker must not write for this task any more."""
         lease_s = self.lease.lease_s
@@ -71,11 +76,11 @@ class Holding:
 
 
 class Hand:
-    """All leases that a worker holds."""
+    """All leases of a worker, by task and epoch: an old attempt may still be ending beside a new one."""
 
     def __init__(self) -> None:
         """Empty."""
-        self._held: dict[int, Holding] = {}
+        self._held: dict[tuple[int, int], Holding] = {}
 
     def __len__(self) -> int:
         """How many leases are held."""
@@ -87,19 +92,15 @@ class Hand:
 
     def add(self, holding: Holding) -> None:
         """A new lease."""
-        self._held[holding.lease.task_id] = holding
+        self._held[holding.lease.task_id, holding.lease.token.epoch] = holding
 
-    def get(self, task_id: int, epoch: int | None = None) -> Holding | None:
-        """The lease of a task, if it is held (in this epoch)."""
-        holding = self._held.get(task_id)
-        if holding is None or (epoch is not None and holding.lease.token.epoch != epoch):
-            return None
-        return holding
+    def get(self, task_id: int, epoch: int) -> Holding | None:
+        """The lease of a task in this epoch, if it is held."""
+        return self._held.get((task_id, epoch))
 
     def drop(self, holding: Holding) -> None:
         """The lease is over or was given up."""
-        if self._held.get(holding.lease.task_id) is holding:
-            del self._held[holding.lease.task_id]
+        self._held.pop((holding.lease.task_id, holding.lease.token.epoch), None)
 
     def on(self, runner: int) -> list[Holding]:
         """The leases whose tasks run in this runner and have not ended."""

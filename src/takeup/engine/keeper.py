@@ -56,7 +56,7 @@ class Keeper:
     async def run_once(self) -> None:
         """Renew what is due; now and then look whether anything was taken away."""
         now = self._clock()
-        due = [holding for holding in self._hand if holding.renew_at <= now]
+        due = [holding for holding in self._hand if holding.renew_at <= now and holding.stopping != "lost"]
         for start in range(0, len(due), BATCH_MAX):
             await self._renew(due[start : start + BATCH_MAX])
         if now >= self._glance_at:
@@ -81,9 +81,9 @@ class Keeper:
             self._obey(holding, answer)
 
     async def _glance(self) -> None:
-        held = {holding.lease.task_id: holding for holding in self._hand}
-        seen = await self._source.glance(self._worker_id, [h.lease.held for h in held.values()])
+        held = list(self._hand)
+        seen = await self._source.glance(self._worker_id, [holding.lease.held for holding in held])
         self.status = seen.status
-        for task_id, holding in held.items():
-            if task_id not in seen.held and self._hand.get(task_id) is holding and not holding.has_ended:
-                holding.renew_at = 0.0  # the renewal's answer says why
+        for holding in held:
+            if holding.lease.task_id not in seen.held and not holding.has_ended:
+                holding.renew_at = min(holding.renew_at, 0.0)  # the renewal's answer says why

@@ -5,17 +5,19 @@ import shlex
 from collections.abc import Callable
 from typing import Any
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import InvalidInput, TakeupError
 from takeup.core.model import LogLine, Step, StepEnd
 from takeup.engine.holding import Holding
 from takeup.engine.source import Source
 from takeup.engine.wire import Frame
 from takeup.telemetry.logs import logger
-from takeup.telemetry.redact import redact
+from takeup.telemetry.redact import presentable
 
 FLUSH_EVERY_S = 0.5
 WAITING_MAX = 10_000
 BATCH_MAX = 500
+STEPS_MAX = 50
+STEPS_WAITING_MAX = 1000
 LEVELS = {"debug": "debug", "info": "info", "warn": "warning", "error": "error"}
 
 log = logger("stage")
@@ -38,7 +40,9 @@ class Notes:
     def add(self, holding: Holding, frame: Frame) -> None:
         """A log line or a step of a stage."""
         if frame["op"] == "log":
-            self._log(holding, frame["level"], redact(frame["message"]), dict(frame["fields"]))
+            self._log(holding, frame["level"], presentable(frame["message"]), dict(frame["fields"]))
+        elif len(self._begun) + len(self._ended) >= STEPS_WAITING_MAX:
+            self._dropped += 1
         elif frame["op"] == "step" and frame["state"] == "begun":
             lease = holding.lease
             step = Step(
@@ -47,7 +51,7 @@ class Notes:
                 lease.token.epoch,
                 frame["step_id"],
                 frame["kind"],
-                redact(shlex.join(frame["command"])),
+                presentable(shlex.join(frame["command"])),
             )
             self._begun[frame["step_id"]] = step, self._clock()
         elif frame["op"] == "step":
@@ -58,7 +62,7 @@ class Notes:
         if holding is None:
             log.info("printed", line=line)
         else:
-            self._log(holding, "info", redact(line), {"printed": True})
+            self._log(holding, "info", presentable(line), {"printed": True})
 
     async def run(self) -> None:
         """Write now and then, for ever."""
@@ -81,21 +85,33 @@ class Notes:
             self._dropped = 0
         lines = self._lines[:BATCH_MAX]
         if lines:
-            await self._source.add_logs(lines)
+            await self._add_lines(lines)
             del self._lines[: len(lines)]
         now = self._clock()
-        begun = dict(list(self._begun.items())[:BATCH_MAX])
+        begun = dict(list(self._begun.items())[:STEPS_MAX])
         if begun:
             ages_s = [now - at for _, at in begun.values()]
             self._known |= await self._source.add_steps([step for step, _ in begun.values()], ages_s)
             for step_id in begun:
                 del self._begun[step_id]
-        ended = {step_id: end for step_id, end in self._ended.items() if step_id in self._known}
+        known = [step_id for step_id in self._ended if step_id in self._known]
+        ended = {step_id: self._ended[step_id] for step_id in known[:STEPS_MAX]}
         if ended:
             await self._source.end_steps([self._end(step_id, *end) for step_id, end in ended.items()])
             for step_id in ended:
                 del self._ended[step_id]
                 del self._known[step_id]
+
+    async def _add_lines(self, lines: list[LogLine]) -> None:
+        """Write lines; one that cannot be stored is dropped alone."""
+        try:
+            await self._source.add_logs(lines)
+        except InvalidInput as error:
+            if len(lines) == 1:
+                log.warning("a log line cannot be stored", error=str(error))
+                return
+            for line in lines:
+                await self._add_lines([line])
 
     def _end(self, step_id: str, frame: Frame, at: float) -> StepEnd:
         key, started_at = self._known[step_id]
@@ -106,14 +122,16 @@ class Notes:
             self._clock() - at,
             frame.get("duration_ms"),
             frame.get("exit_code"),
-            None if stdout is None else redact(stdout),
-            None if stderr is None else redact(stderr),
-            None if error is None else redact(error),
+            None if stdout is None else presentable(stdout),
+            None if stderr is None else presentable(stderr),
+            None if error is None else presentable(error),
         )
 
     def _log(self, holding: Holding, level: Any, message: str, fields: dict[str, Any]) -> None:
         lease = holding.lease
-        fields = {name: redact(value) if isinstance(value, str) else value for name, value in fields.items()}
+        fields = {
+            name: presentable(value) if isinstance(value, str) else value for name, value in fields.items()
+        }
         getattr(log, LEVELS[level])(
             message,
             job=lease.job_id,

@@ -1,9 +1,11 @@
 """The orchestrator: looks at the rows of live jobs and does what can be done now; hints only speed it up."""
 
 import asyncio
+from collections.abc import Callable
 
 from takeup.core.errors import TakeupError
 from takeup.dispatch.bell import EVERYTHING, Bell
+from takeup.engine.clock import boot_clock
 from takeup.store.store import OrchestratorStore
 from takeup.telemetry.logs import logger
 
@@ -20,21 +22,32 @@ class Orchestrator:
 
     name = "orchestrator"
 
-    def __init__(self, store: OrchestratorStore, bell: Bell, *, period_s: float = 1.0) -> None:
-        """`period_s` is how long a job waits at most for the next look of the sweep, if there are few."""
+    def __init__(
+        self,
+        store: OrchestratorStore,
+        bell: Bell,
+        *,
+        period_s: float = 1.0,
+        clock: Callable[[], float] = boot_clock,
+    ) -> None:
+        """`period_s` is how often the sweep over all live jobs begins, however many hints there are."""
         self.period_s = period_s
         self.ear = bell.listen("jobs")
         self._store = store
         self._bell = bell
         self._after = ""
+        self._sweep_at = 0.0
+        self._clock = clock
         self._pause_s = 0.0
 
     async def run_once(self) -> bool:
         """One look: at the named jobs, or at the next window of all live ones."""
         await asyncio.sleep(self._pause_s)
         named = self.ear.take()
-        if named and EVERYTHING not in named:
+        if named and EVERYTHING not in named and self._clock() < self._sweep_at:
             return await self._advance(sorted(named))
+        if not self._after:
+            self._sweep_at = self._clock() + self.period_s
         jobs = await self._store.live_jobs(after=self._after, limit=SWEEP_JOBS)
         self._after = jobs[-1] if len(jobs) == SWEEP_JOBS else ""
         has_more = await self._advance(jobs)

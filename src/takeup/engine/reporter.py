@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import InvalidInput, TakeupError
 from takeup.core.model import Answer, Completion, Failure
 from takeup.core.points import point
 from takeup.engine.holding import Holding
@@ -14,6 +14,7 @@ from takeup.engine.source import Source
 from takeup.telemetry.logs import logger
 
 BATCH_MAX = 500
+SPLIT_AFTER = 3
 
 log = logger("reporter")
 
@@ -108,13 +109,18 @@ class Reporter:
                 return
             try:
                 answers = await self._call(endings, request_id)
-            except TakeupError as error:
-                if not error.retryable and len(endings) > 1:
-                    for ending in endings:  # one report that cannot be taken must not hold up the others
-                        await self._send([ending])
-                    return
-                if not error.retryable:
+            except InvalidInput as error:
+                if len(endings) == 1:
                     self._refuse(endings[0], error)
+                    return
+                for ending in endings:  # one report that cannot be taken must not hold up the others
+                    await self._send([ending])
+                return
+            except TakeupError as error:
+                if len(endings) > 1 and breaker.failures >= SPLIT_AFTER:
+                    middle = len(endings) // 2  # it may be too much for one statement
+                    await self._send(endings[:middle])
+                    await self._send(endings[middle:])
                     return
                 log.warning("report not answered", count=len(endings), error=str(error))
                 await asyncio.sleep(breaker.fail())

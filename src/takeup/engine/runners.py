@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,8 +24,10 @@ PRIVATE = (
 )  # fmt: skip
 """What a runner's environment does not have: a stage has no business with the database."""
 LINE_BYTES_MAX = 8192
-START_PAUSE_S = 0.5
-"""How long to wait before a runner is replaced that died while it started."""
+START_PAUSE_S, START_PAUSE_S_MAX = 0.5, 30.0
+"""How long to wait before a runner is replaced that died while it started; longer each time."""
+STARTS_A_FRAME = 8
+"""A spec and a segment have a megabyte each at most, a frame many."""
 
 log = logger("runners")
 
@@ -36,17 +39,22 @@ class Runner:
     number: int
     capacity: int
     channel: asyncio.Transport | None = None
-    load: int = 0
+    tasks: set[tuple[int, int]] = field(default_factory=set)
+    """Task and epoch of what it was given and has not ended."""
     pid: int | None = None
     is_ready: bool = False
     is_ending: bool = False
+    is_ordered: bool = False
+    """Whether its end was our own order."""
     until: float | None = None
+    fault: str = ""
+    """Why it cannot be believed any more."""
     output: Any = field(default=None, repr=False)
 
     @property
     def free(self) -> int:
         """How many more tasks it takes."""
-        return self.capacity - self.load if self.is_ready and not self.is_ending else 0
+        return self.capacity - len(self.tasks) if self.is_ready and not self.is_ending else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,8 @@ class Runners:
         self._control: socket.socket | None = None
         self._guardian: subprocess.Popen[bytes] | None = None
         self._is_closing = False
+        self._orders: deque[tuple[bytes, list[int]]] = deque()
+        self._start_pause_s = START_PAUSE_S
         self.all: dict[int, Runner] = {}
         self.pipelines: dict[str, Any] | None = None
         self.broken: Frame | None = None
@@ -126,10 +136,10 @@ class Runners:
 
     def give(self, runner: Runner, starts: Sequence[Mapping[str, Any]], until: float) -> None:
         """Hand tasks to a runner, which must be done or extended before `until`."""
-        runner.load += len(starts)
+        runner.tasks.update((start["task_id"], start["epoch"]) for start in starts)
         self.extend(runner, until)
-        if runner.channel is not None:
-            runner.channel.write(encode({"op": "start", "tasks": list(starts)}))
+        for start in range(0, len(starts), STARTS_A_FRAME):
+            self.tell(runner, {"op": "start", "tasks": starts[start : start + STARTS_A_FRAME]})
 
     def tell(self, runner: Runner, frame: Frame) -> None:
         """Send a frame to a runner that may be gone."""
@@ -142,15 +152,40 @@ class Runners:
             runner.until = until
             self._order({"op": "until", "id": runner.number, "at": until})
 
-    def kill(self, runner: Runner) -> None:
+    def kill(self, runner: Runner, fault: str = "") -> None:
         """End a runner with everything it started; another one takes its place."""
-        runner.is_ending = True
+        runner.is_ending = runner.is_ordered = True
+        runner.fault = runner.fault or fault
         self._order({"op": "kill", "id": runner.number})
 
+    def _hung_up(self, runner: Runner, fault: str) -> None:
+        """A runner that said nonsense must end; one that says nothing more is dying by itself, or has to."""
+        if fault:
+            self.kill(runner, fault)
+        elif not runner.is_ending:
+            runner.is_ending = True
+            self._order({"op": "kill", "id": runner.number})
+
     def _order(self, order: Mapping[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send an order; a guardian that does not listen just now gets it later, in turn."""
+        self._orders.append((json.dumps(order).encode(), [os.dup(fd) for fd in fds]))
+        self._send_orders()
+
+    def _send_orders(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._orders and self._control is not None:
+            data, fds = self._orders[0]
+            try:
+                socket.send_fds(self._control, [data], fds)
+            except BlockingIOError:
+                loop.add_writer(self._control, self._send_orders)
+                return
+            except OSError:
+                return  # its end is noticed where it is read from
+            self._orders.popleft()
+            _close_all(fds)
         if self._control is not None:
-            with contextlib.suppress(OSError):  # its end is noticed where it is read from
-                socket.send_fds(self._control, [json.dumps(order).encode()], list(fds))
+            loop.remove_writer(self._control)
 
     def _start_guardian(self) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -166,7 +201,7 @@ class Runners:
         asyncio.get_running_loop().add_reader(ours, self._hear, ours)
 
     def _start_runner(self) -> None:
-        if self._is_closing or self.broken is not None:
+        if self._is_closing or (self.broken is not None and self.pipelines is None):
             return
         runner = Runner(next(self._numbers), self._setup.per_process)
         self.all[runner.number] = runner
@@ -177,7 +212,6 @@ class Runners:
                 "op": "start",
                 "id": runner.number,
                 "argv": [sys.executable, "-m", self._setup.module],
-                "env": self._environment,
             }
             self._order(order, [theirs.fileno(), out_write])
         os.close(out_write)
@@ -193,21 +227,28 @@ class Runners:
             lambda: _Lines(lambda line: self._on_line(runner, line)), os.fdopen(out_read, "rb", 0)
         )
         channel, _ = await loop.connect_accepted_socket(
-            lambda: _Frames(lambda frame: self._heard(runner, frame)), ours
+            lambda: _Frames(
+                lambda frame: self._heard(runner, frame), lambda fault: self._hung_up(runner, fault)
+            ),
+            ours,
         )
         runner.channel = channel
         channel.write(encode(self._setup.frame()))
 
     def _heard(self, runner: Runner, frame: Frame) -> None:
-        if frame["op"] == "ready":
+        if runner.is_ready:
+            self._on_frame(runner, frame)
+        elif frame["op"] == "ready" and self.pipelines in (None, frame["pipelines"]):
             runner.is_ready = True
-            self.pipelines = frame["pipelines"]
+            self.pipelines, self.broken, self._start_pause_s = frame["pipelines"], None, START_PAUSE_S
             self.changed.set()
+        elif frame["op"] == "ready":
+            log.error("the pipelines are not those that the worker started with; restart the worker")
+            self.kill(runner)
         elif frame["op"] == "broken":
+            log.error("a runner cannot load the pipelines", error=frame["error"])
             self.broken = frame
             self.changed.set()
-        else:
-            self._on_frame(runner, frame)
 
     def _hear(self, control: socket.socket) -> None:
         try:
@@ -241,10 +282,22 @@ class Runners:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(runner.pid, 9)
         if self._guardian is not None:
-            self._guardian.poll()
-        self._start_guardian()
+            self._guardian.kill()
+            asyncio.get_running_loop().run_in_executor(None, self._guardian.wait)
+        self._restart_guardian()
         for runner in list(self.all.values()):
+            runner.is_ordered = True  # no fault of what ran in it
             self._ended(runner, "was killed together with its guardian")
+
+    def _restart_guardian(self) -> None:
+        for _, fds in self._orders:
+            _close_all(fds)
+        self._orders.clear()
+        try:
+            self._start_guardian()
+        except OSError as error:
+            log.exception("no new guardian yet", error=str(error))
+            asyncio.get_running_loop().call_later(START_PAUSE_S, self._restart_guardian)
 
     def _ended(self, runner: Runner, how: str) -> None:
         self.all.pop(runner.number, None)
@@ -252,7 +305,9 @@ class Runners:
         self._forget(runner)
         self.changed.set()
         if not self._is_closing:
-            pause_s = 0.0 if runner.is_ready else START_PAUSE_S
+            pause_s = 0.0 if runner.is_ready else self._start_pause_s
+            if not runner.is_ready:
+                self._start_pause_s = min(2 * self._start_pause_s, START_PAUSE_S_MAX)
             asyncio.get_running_loop().call_later(pause_s, self._start_runner)
 
     def _forget(self, runner: Runner) -> None:
@@ -263,6 +318,11 @@ class Runners:
                 transport.close()
 
 
+def _close_all(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
 def describe(status: int) -> str:
     """A wait status in words."""
     if os.WIFSIGNALED(status):
@@ -271,15 +331,23 @@ def describe(status: int) -> str:
 
 
 class _Frames(asyncio.Protocol):
-    """The frames of a runner."""
+    """The frames of a runner; one that cannot be read, or the end of them, is the end of the runner."""
 
-    def __init__(self, hear: Callable[[Frame], None]) -> None:
+    def __init__(self, hear: Callable[[Frame], None], end: Callable[[str], None]) -> None:
         self._decoder = Decoder()
         self._hear = hear
+        self._end = end
 
     def data_received(self, data: bytes) -> None:
-        for frame in self._decoder.feed(data):
-            self._hear(frame)
+        try:
+            for frame in self._decoder.feed(data):
+                self._hear(frame)
+        except Exception as error:  # noqa: BLE001 - a runner runs foreign code and may say anything
+            log.warning("a runner makes no sense", error=f"{type(error).__name__}: {error}")
+            self._end(f"said what makes no sense: {type(error).__name__}")
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._end("")
 
 
 class _Lines(asyncio.Protocol):

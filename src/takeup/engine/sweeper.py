@@ -1,7 +1,7 @@
 """The sweep: outputs that were won but not yet published become visible, what nobody needs is removed."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from takeup.artifacts import manifest
@@ -34,11 +34,11 @@ class Sweeper:
         """One sweep over everything that is there."""
         staged = await asyncio.to_thread(self._artifacts.staged)
         for fate in await self._fates(staged):
-            await asyncio.to_thread(self._settle_staged, fate)
+            await asyncio.to_thread(self._carefully, self._settle_staged, fate)
         scratched = await asyncio.to_thread(self._scratch.folders)
         for fate in await self._fates(scratched):
             if fate.fate != "held":
-                await asyncio.to_thread(self._scratch.drop, TaskFolder(*fate.folder))
+                await asyncio.to_thread(self._carefully, self._drop_scratch, fate)
         await asyncio.to_thread(self._artifacts.sweep_trash)
         await asyncio.to_thread(self._scratch.sweep_trash)
         return False
@@ -48,6 +48,16 @@ class Sweeper:
         for start in range(0, len(folders), BATCH):
             fates += await self._source.fates(folders[start : start + BATCH])
         return fates
+
+    def _carefully(self, settle: Callable[[Fate], None], fate: Fate) -> None:
+        """One folder that cannot be handled must not keep the others from being swept."""
+        try:
+            settle(fate)
+        except OSError as error:
+            log.warning("not swept", task=fate.folder[0], error=str(error))
+
+    def _drop_scratch(self, fate: Fate) -> None:
+        self._scratch.drop(TaskFolder(*fate.folder))
 
     def _settle_staged(self, fate: Fate) -> None:
         """Publish what won; keep what is held or may still be adopted; drop the rest."""

@@ -11,8 +11,9 @@ from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
-from takeup.core.errors import InvalidPipeline, TakeupError
-from takeup.core.model import Answer, Lease, WorkerSpec
+from takeup.core.errors import InvalidPipeline, NotFound, TakeupError
+from takeup.core.model import Answer, InputPage, Lease, WorkerSpec
+from takeup.core.report import check_percent
 from takeup.dispatch.bell import Bell
 from takeup.engine.claimer import Claimer
 from takeup.engine.clock import boot_clock
@@ -25,12 +26,15 @@ from takeup.engine.options import WorkerOptions
 from takeup.engine.reporter import Ending, Reporter
 from takeup.engine.runners import Runner, Runners
 from takeup.engine.source import Source
-from takeup.engine.wire import Frame
+from takeup.engine.wire import Frame, encode
 from takeup.telemetry.logs import logger
+from takeup.telemetry.redact import presentable
 
 CANCEL_GRACE_S = 1.0
 WATCH_TICK_S = 0.1
-LEAVE_TIMEOUT_S = 5.0
+LEAVE_TIMEOUT_S = 2.0
+INPUT_WAIT_S = 10.0
+INPUT_LOOK_S = 0.05
 
 log = logger("worker")
 
@@ -114,17 +118,24 @@ class Worker:
             await self._claimer.run(self._stop, lambda: self._keeper.status == "draining")
             await self._drain()
         finally:
-            await self.runners.close()
-            await self._endings.finish()
-            await self._notes.flush_quietly()
+            await self._bounded("runners", self.runners.close())
+            await self._bounded("files", self._endings.finish())
+            await self._bounded("notes", self._notes.flush_quietly())
             for loop in loops:
                 loop.cancel()
             ends = await asyncio.gather(*loops, return_exceptions=True)
             if loops:
-                await self._say_goodbye()
+                await self._bounded("goodbye", self._say_goodbye())
         faults = [end for end in ends if isinstance(end, Exception)]
         if faults:
             raise faults[0]
+
+    async def _bounded(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+        """A part of the end that may not hold up the end."""
+        try:
+            await asyncio.wait_for(work, LEAVE_TIMEOUT_S)
+        except TimeoutError:
+            log.warning("not done in time", what=what)
 
     def _start_loop(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """A part that must not end before the worker does; if it does, the worker ends too."""
@@ -170,21 +181,23 @@ class Worker:
                 log.info("registered", worker=self.id, slots=spec.slots, stages=len(stages))
                 return
 
-    def _place(self, leases: list[Lease], asked_at: float) -> None:
-        """Hand the tasks to runners with room, the emptiest first."""
+    def _place(self, leases: list[Lease], asked_at: float, is_known: bool) -> None:  # noqa: FBT001 - a callback
+        """Hand the tasks to runners with room, the emptiest first; what finds none is handed back."""
         now, waiting = self._clock(), list(leases)
-        for runner in sorted(self.runners.all.values(), key=lambda r: -r.free):
+        for runner in sorted(self.runners.all.values(), key=lambda r: -r.free) if is_known else ():
             share, waiting = waiting[: runner.free], waiting[runner.free :]
             if share:
                 holdings = [self._hold(lease, runner, asked_at, now) for lease in share]
                 until = min(h.trusted_until for h in holdings)
-                if runner.load and runner.until is not None:
+                if runner.tasks and runner.until is not None:
                     until = min(until, runner.until)
                 self.runners.give(runner, [self._start_of(h) for h in holdings], until)
-        for lease in waiting:  # a runner ended between the claim and its answer
+        for (
+            lease
+        ) in waiting:  # a runner ended between the claim and its answer, or nothing is known of the job
             holding = Holding(lease, 0, asked_at, now)
             self.hand.add(holding)
-            self._endings.give_back(holding, "its runner ended before it began")
+            self._endings.give_back(holding, "it could not be begun")
 
     def _hold(self, lease: Lease, runner: Runner, asked_at: float, now: float) -> Holding:
         about = (self.runners.pipelines or {})[lease.pipeline]["stages"][lease.stage]
@@ -207,37 +220,57 @@ class Worker:
         }
 
     def _hear(self, runner: Runner, frame: Frame) -> None:
-        """Something that a runner says about its tasks."""
+        """Something that a runner says about its tasks; only about its own."""
         if frame["op"] == "ended":
             for end in frame["tasks"]:
-                runner.load -= 1
-                holding = self.hand.get(end["id"], end["epoch"])
-                if end.get("is_disk_full"):
-                    self._claimer.note_full_disk()
-                if holding is not None:
-                    self._endings.ended(holding, end)
-                if end.get("is_dirty") and runner.load == 0:
-                    log.warning("a stage left processes behind; they are killed", task=end["id"])
-                    self.runners.kill(runner)
+                self._hear_end(runner, end)
             self.runners.changed.set()
-        elif (holding := self.hand.get(frame["id"])) is not None:
-            if frame["op"] == "progress":
-                holding.percent, holding.note, holding.has_news = frame["percent"], frame["note"], True
-            elif frame["op"] == "ask":
-                task = asyncio.create_task(self._answer(runner, holding, frame))
-                self._endings.keep(task)
-            else:
-                self._notes.add(holding, frame)
+            return
+        holding = self.hand.get(frame["id"], frame["epoch"])
+        if holding is None or holding.runner != runner.number:
+            return
+        if frame["op"] == "progress":
+            holding.percent = check_percent(frame["percent"])
+            holding.note = None if frame["note"] is None else presentable(str(frame["note"]))
+            holding.has_news = True
+        elif frame["op"] == "ask":
+            self._endings.keep(asyncio.create_task(self._answer(runner, holding, frame)))
+        else:
+            self._notes.add(holding, frame)
+
+    def _hear_end(self, runner: Runner, end: Frame) -> None:
+        task = end["id"], end["epoch"]
+        if task not in runner.tasks:
+            return
+        holding = self.hand.get(*task)
+        if holding is not None and holding.runner == runner.number:
+            self._endings.ended(holding, end)
+        runner.tasks.discard(task)
+        if end.get("is_disk_full"):
+            self._claimer.note_full_disk()
+        if end.get("is_dirty") and not runner.tasks:
+            log.warning("a stage left processes behind; they are killed", task=end["id"])
+            self.runners.kill(runner)
 
     async def _answer(self, runner: Runner, holding: Holding, frame: Frame) -> None:
-        """What a stage wants to know of its inputs."""
+        """What a stage wants to know of its inputs; they are made visible first."""
         try:
             page = await self._source.inputs(holding.lease, frame["stage"], after=frame["after"])
+            await self._see_to_it(page)
             made = [{"segment": m.segment, "result": m.result, "files": m.files} for m in page.made]
             answer: Mapping[str, Any] = {"value": {"made": made, "after": page.after}}
+            encode(answer)
         except TakeupError as error:
             answer = {"error": str(error)}
         self.runners.tell(runner, {"op": "answer", "n": frame["n"], **answer})
+
+    async def _see_to_it(self, page: InputPage) -> None:
+        """Wait until the files of these inputs are visible, and publish them if nobody else does."""
+        deadline = self._clock() + INPUT_WAIT_S
+        while not await asyncio.to_thread(self._endings.publish_inputs, page):
+            if self._clock() > deadline:
+                raise NotFound("the files of an input are not in the storage of this worker")
+            await asyncio.sleep(INPUT_LOOK_S)
 
     def _ended(self, runner: Runner, how: str) -> None:
         """A runner is gone; what ran in it failed, was stopped, or is handed back if others are to blame."""
@@ -247,7 +280,9 @@ class Worker:
                 self._endings.stopped(holding)
             elif holding.trusted_until <= self._clock():
                 self._endings.forget(holding)
-            elif len(lost) > 1 or runner.is_ending:
+            elif runner.fault:
+                self._endings.crashed(holding, f"its process {runner.fault}")
+            elif len(lost) > 1 or runner.is_ordered:
                 self._endings.give_back(holding, f"its runner {how}")
             else:
                 self._endings.crashed(holding, f"its process {how}")
@@ -274,15 +309,15 @@ class Worker:
         holding.kill_at = self._clock() + CANCEL_GRACE_S
         runner = self.runners.all.get(holding.runner)
         if runner is not None:
-            self.runners.tell(runner, {"op": "cancel", "id": holding.lease.task_id})
+            task = {"id": holding.lease.task_id, "epoch": holding.lease.token.epoch}
+            self.runners.tell(runner, {"op": "cancel", **task})
 
     def _reckon(self) -> None:
         """Tell the guardian until when each runner may live: as long as the shortest trust of its tasks."""
         until: dict[int, float] = {}
         for holding in self.hand:
-            if not holding.has_ended and holding.stopping is None:
-                earlier = until.get(holding.runner, holding.trusted_until)
-                until[holding.runner] = min(earlier, holding.trusted_until)
+            if not holding.has_ended:
+                until[holding.runner] = min(until.get(holding.runner, holding.dies_at), holding.dies_at)
         for runner in self.runners.all.values():
             self.runners.extend(runner, until.get(runner.number))
 
@@ -312,8 +347,11 @@ class Worker:
     async def _beat(self) -> None:
         while True:
             try:
-                await self._source.heartbeat([self.id])
+                statuses = await self._source.heartbeat([self.id])
                 self._claimer.note_contact()
+                if self.id not in statuses:
+                    log.warning("the database does not know this worker; it registers again")
+                    await self._register()
             except TakeupError as error:
                 log.warning("no heartbeat", error=str(error))
             await asyncio.sleep(self.options.heartbeat_s)
@@ -342,14 +380,12 @@ class Worker:
                 self._endings.give_back(holding, "its worker was told to stop")
         for runner in list(self.runners.all.values()):
             self.runners.kill(runner)
-        async with asyncio.timeout(LEAVE_TIMEOUT_S):
-            await self._reporter.wait_idle()
+        await self._bounded("reports", self._reporter.wait_idle())
 
     async def _say_goodbye(self) -> None:
         try:
-            async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await self._source.leave([self.id])
-        except (TakeupError, TimeoutError) as error:
+            await self._source.leave([self.id])
+        except TakeupError as error:
             log.warning("left without a word", error=str(error))
 
     def _sweep_trash(self) -> None:

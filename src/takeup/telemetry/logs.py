@@ -1,8 +1,9 @@
 """Log lines: one event with its fields, as text for people or as JSON for machines; never a secret."""
 
+import contextlib
 import logging
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
@@ -28,9 +29,25 @@ def configure(*, style: Literal["text", "json"] = "text", level: str = "info") -
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _Careless(sys.stderr))),
         cache_logger_on_first_use=False,
     )
+
+
+class _Careless:
+    """A stream whose failures nobody hears of: a full disk for logs must not end a process."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError):
+            return self._stream.write(text)
+        return 0
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def logger(part: str) -> Any:

@@ -115,7 +115,7 @@ class Context:
         now = time.monotonic()
         if now - self._reported_at >= PROGRESS_EVERY_S or checked == 100:  # noqa: PLR2004 - percent
             self._reported_at = now
-            text = None if note is None else str(note)[:NOTE_CHARS_MAX]
+            text = None if note is None and checked is not None else str(note or "")[:NOTE_CHARS_MAX]
             self._tell({"op": "progress", "percent": checked, "note": text})
 
     def step(
@@ -167,7 +167,7 @@ class Context:
         made: list[Made] = []
         after: int | None = -2
         while after is not None:
-            question = {"what": "inputs", "id": self.task_id, "stage": stage, "after": after}
+            question = {"id": self.task_id, "epoch": self.folder.epoch, "stage": stage, "after": after}
             page = self._channel.ask(question)
             made += [
                 Made(
@@ -181,7 +181,7 @@ class Context:
         return Input(stage, made)
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
-        self._channel.send({**frame, "id": self.task_id})
+        self._channel.send({**frame, "id": self.task_id, "epoch": self.folder.epoch})
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from takeup.core.model import Artifact
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
 from takeup.core.plan import segments_of
 from takeup.core.points import point
-from takeup.core.report import result_text
+from takeup.core.report import check_after_s, result_text
 from takeup.core.signals import Fatal, Retry
 from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.context import Context
@@ -50,7 +50,7 @@ class Execution:
         self._places = places
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="takeup-stage")
         self._is_alone = threads == 1
-        self._running: dict[int, tuple[Context, asyncio.Task[None]]] = {}
+        self._running: dict[tuple[int, int], tuple[Context, asyncio.Task[None]]] = {}
         self._ended: list[End] = []
 
     def obey(self, frame: Frame) -> None:
@@ -58,8 +58,8 @@ class Execution:
         if frame["op"] == "start":
             for start in frame["tasks"]:
                 self._begin(start)
-        elif frame["op"] == "cancel" and frame["id"] in self._running:
-            context, task = self._running[frame["id"]]
+        elif frame["op"] == "cancel" and (frame["id"], frame["epoch"]) in self._running:
+            context, task = self._running[frame["id"], frame["epoch"]]
             context.cancelled = True
             if (
                 context.is_async
@@ -67,7 +67,12 @@ class Execution:
                 task.cancel()
 
     def _begin(self, start: Mapping[str, Any]) -> None:
-        stage = self._pipelines[start["pipeline"]].stages[start["stage"]]
+        pipeline = self._pipelines.get(start["pipeline"])
+        stage = pipeline.stages.get(start["stage"]) if pipeline else None
+        if stage is None:
+            error = Retry(f"this worker knows no stage {start['pipeline']}/{start['stage']}")
+            self._tell([_failed(error, retryable=True) | {"id": start["task_id"], "epoch": start["epoch"]}])
+            return
         context = Context(
             start,
             needs=stage.needs,
@@ -77,14 +82,14 @@ class Execution:
             is_async=stage.function in self._asyncs,
         )
         task = asyncio.create_task(self._attempt(context, stage))
-        self._running[context.task_id] = context, task
+        self._running[context.task_id, context.folder.epoch] = context, task
 
     async def _attempt(self, context: Context, stage: Stage) -> None:
         try:
             end = await self._outcome(context, stage)
         except asyncio.CancelledError:
             end = {"how": "cancelled"}
-        self._running.pop(context.task_id, None)
+        self._running.pop((context.task_id, context.folder.epoch), None)
         end["id"], end["epoch"] = context.task_id, context.folder.epoch
         if context.has_scratch:
             end["has_scratch"] = True
@@ -96,7 +101,20 @@ class Execution:
 
     def _flush(self) -> None:
         ended, self._ended = self._ended, []
-        self._channel.send({"op": "ended", "tasks": ended})
+        self._tell(ended)
+
+    def _tell(self, ended: list[End]) -> None:
+        """Send the ends in as many frames as they take; one that cannot be sent failed."""
+        try:
+            self._channel.send({"op": "ended", "tasks": ended})
+        except (InvalidInput, ValueError, TypeError) as error:
+            if len(ended) > 1:
+                for end in ended:
+                    self._tell([end])
+                return
+            (end,) = ended
+            failed = _failed(InvalidResult(f"its result cannot be sent: {error}"), retryable=False)
+            self._channel.send({"op": "ended", "tasks": [failed | {"id": end["id"], "epoch": end["epoch"]}]})
 
     async def _outcome(self, context: Context, stage: Stage) -> End:
         try:
@@ -104,7 +122,9 @@ class Execution:
         except (Fatal, InvalidInput) as error:  # bad results and names do not get better by trying again
             return _failed(error, retryable=False)
         except Retry as error:
-            return _failed(error, retryable=True) | {"after": error.after}
+            return _again(error)
+        except SystemExit as error:
+            return _failed(RuntimeError(f"the stage called sys.exit({error.code!r})"), retryable=True)
         except OSError as error:
             return _failed(error, retryable=True) | {"is_disk_full": error.errno in DISK_FULL}
         except Exception as error:  # noqa: BLE001 - whatever a stage raises ends its attempt, nothing else
@@ -177,6 +197,13 @@ def _failed(error: Exception, *, retryable: bool) -> End:
     where = _where(error)
     message = ": ".join(part for part in (name, text) if part) + (f" ({where})" if where else "")
     return {"how": "failed", "error": message or type(error).__name__, "retryable": retryable}
+
+
+def _again(error: Retry) -> End:
+    try:
+        return _failed(error, retryable=True) | {"after": check_after_s(error.after)}
+    except InvalidInput as wrong:
+        return _failed(wrong, retryable=False)
 
 
 def _where(error: Exception) -> str:

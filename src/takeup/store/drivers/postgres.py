@@ -7,6 +7,7 @@ is prepared by name and no session state is used.
 
 import asyncio
 import random
+import socket
 from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -33,6 +34,13 @@ POOL_SIZE = 10
 STATEMENTS_MAX = 1024
 CONNECT_TIMEOUT_S = 10.0
 CHANNEL = "takeup"
+KEEPALIVE = {
+    socket.TCP_KEEPIDLE: 5,
+    socket.TCP_KEEPINTVL: 2,
+    socket.TCP_KEEPCNT: 3,
+    socket.TCP_USER_TIMEOUT: 10_000,
+}
+"""A silent peer is given up after about ten seconds."""
 RACES_MAX = 5
 RACE_PAUSE_S = 0.02
 SETTINGS = {
@@ -109,6 +117,7 @@ class PostgresDriver:
                 statement_cache_size=0 if pooled else STATEMENTS_MAX,
                 server_settings={} if pooled else SETTINGS,
             )
+            keep_watch(connection)
             return Link(connection, prepares=not pooled)
 
         pool = Pool(connect, POOL_SIZE, CONNECT_TIMEOUT_S)
@@ -151,6 +160,7 @@ class PostgresDriver:
         if self._pooled:  # a pooled connection is another one for each transaction
             await asyncio.Event().wait()
         connection = await asyncpg.connect(self._dsn, timeout=CONNECT_TIMEOUT_S)
+        keep_watch(connection)
         closed = asyncio.Event()
         connection.add_termination_listener(lambda _: closed.set())
 
@@ -201,9 +211,9 @@ class PostgresDriver:
                 raise OutcomeUnknown(f"the connection broke during a commit: {error}") from error
             raise StoreUnavailable(f"the connection to PostgreSQL broke: {error}") from error
         except (
-            asyncpg.TooManyConnectionsError,
+            asyncpg.InsufficientResourcesError,
             asyncpg.QueryCanceledError,
-            asyncpg.OutOfMemoryError,
+            asyncpg.ReadOnlySQLTransactionError,
         ) as error:
             raise StoreUnavailable(f"PostgreSQL is too busy: {error}") from error
         except (asyncpg.DataError, asyncpg.CharacterNotInRepertoireError, UnicodeEncodeError) as error:
@@ -283,6 +293,15 @@ class _Transaction:
                 await connection.execute("ROLLBACK")
             except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
                 connection.terminate()
+
+
+def keep_watch(connection: Any) -> None:
+    """Let the kernel notice a peer that is gone without a word, so that nobody waits for it for ever."""
+    link = connection._transport.get_extra_info("socket")  # noqa: SLF001 - asyncpg has no other door
+    if link is not None and link.family in (socket.AF_INET, socket.AF_INET6):
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in KEEPALIVE.items():
+            link.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 def _split_options(url: str) -> tuple[str, bool]:

@@ -34,7 +34,10 @@ def inputs(lease: Lease, needs: str, after: int) -> Op[InputPage]:
         for row in rows:
             files.setdefault(row["task_id"], {})[row["name"]] = row["object_key"]
     made = tuple(
-        MadeInput(row["segment"], json.loads(row["result"]), files.get(row["id"], {})) for row in tasks
+        MadeInput(
+            row["segment"], json.loads(row["result"]), files.get(row["id"], {}), row["id"], row["epoch"]
+        )
+        for row in tasks
     )
     last = tasks[-1]["segment"] if len(tasks) == INPUTS_PAGE else None
     return InputPage(made, last)

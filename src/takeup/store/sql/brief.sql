@@ -7,7 +7,7 @@ SELECT id AS job_id, spec, subject FROM jobs WHERE id {among j(job_id text)};
 SELECT per_segment FROM task_deps WHERE job_id = :job_id AND stage = :stage AND needs = :needs;
 
 -- name: input_tasks
-SELECT t.id, t.segment, t.result FROM tasks t
+SELECT t.id, t.segment, t.result, t.epoch FROM tasks t
 WHERE t.job_id = :job_id AND t.stage = :needs AND t.status = 'DONE' AND COALESCE(t.segment, -1) > :after
   AND (CAST(:segment AS BIGINT) IS NULL OR t.segment = :segment)
 ORDER BY COALESCE(t.segment, -1) LIMIT :limit_count;

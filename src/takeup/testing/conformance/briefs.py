@@ -34,13 +34,13 @@ async def inputs_are_what_the_needed_stages_made(world: World) -> None:
     await world.advance_jobs(job_id)
     encodes = await world.claim(limit=9)
     page = await world.store.worker.inputs(encodes[1], "split")
-    assert page.made == (MadeInput(None, {"segments": 3}, {"plan": "pipe/plan"}),)
+    assert page.made == (MadeInput(None, {"segments": 3}, {"plan": "pipe/plan"}, split.task_id, 1),)
     for lease in reversed(encodes):
         await world.complete(lease, {"n": lease.segment}, (file_of(f"part{lease.segment}"),))
     await world.advance_jobs(job_id)
     checks = await world.claim(limit=9)
     page = await world.store.worker.inputs(checks[2], "encode")
-    assert page.made == (MadeInput(2, {"n": 2}, {"part2": "pipe/part2"}),)
+    assert page.made == (MadeInput(2, {"n": 2}, {"part2": "pipe/part2"}, encodes[2].task_id, 1),)
     for lease in checks:
         await world.finish(lease, {"n": lease.segment})
     await world.advance_jobs(job_id)

@@ -39,6 +39,8 @@ class OracleBriefs:
                 task.segment,
                 task.result or {},
                 {a.name: a.key for (owner, _), (a, _) in self._state.artifacts.items() if owner == task.id},
+                task.id,
+                task.epoch,
             )
             for task in rows[:INPUTS_PAGE]
         )
