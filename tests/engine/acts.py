@@ -5,6 +5,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -102,6 +103,46 @@ def watch_for_cancel(ctx):
     while not ctx.cancelled:
         time.sleep(0.01)
     Path(ctx.parameters["told"]).touch()
+
+
+def never_again(ctx):
+    raise Retry("not in this life", after=float("inf"))
+
+
+def talk_nonsense(ctx):
+    os.write(3, (5).to_bytes(4, "big") + b"12345")
+    time.sleep(30)
+
+
+def forge_an_end(ctx):
+    """Claim that some other task is done, in words that its own channel would use."""
+    frame = {
+        "op": "ended",
+        "tasks": [{"id": ctx.parameters["victim"], "epoch": 1, "how": "done", "result": {}}],
+    }
+    ctx._channel.send(frame)
+    time.sleep(ctx.parameters["seconds"])
+
+
+def bad_percent(ctx):
+    ctx._channel.send(
+        {"op": "progress", "id": ctx.task_id, "epoch": ctx.folder.epoch, "percent": "all", "note": 1}
+    )
+    time.sleep(30)
+
+
+def leave_by_the_window(ctx):
+    sys.exit(3)
+
+
+def tell_a_secret(ctx):
+    ctx.progress(10, "token=hunter2")
+    raise ValueError("cannot log in with password=hunter2")
+
+
+def log_what_cannot_be_stored(ctx):
+    ctx.log.info("a \x00 and a \ud800 line", field="\x00")
+    ctx.log.info("a good line")
 
 
 ACTS = {

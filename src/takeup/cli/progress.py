@@ -4,7 +4,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -68,8 +68,9 @@ class Lines:
         text = f"{status}: {', '.join(stages)}"
         if text != self._last:
             self._last = text
-            sys.stderr.write(text + "\n")
-            sys.stderr.flush()
+            with suppress(OSError):  # nobody may be able to read it; the job goes on
+                sys.stderr.write(text + "\n")
+                sys.stderr.flush()
 
 
 def show_result(job: Job, artifacts: Sequence[Artifact], storage: Path, *, as_json: bool) -> None:
