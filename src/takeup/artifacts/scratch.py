@@ -14,14 +14,18 @@ class Scratch:
 
     def make(self, folder: TaskFolder) -> Path:
         """The scratch folder of this attempt, made if it is not there."""
-        path = self.root / folder.check().name
+        path = self.path(folder)
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.mkdir(exist_ok=True)
         return path
 
+    def path(self, folder: TaskFolder) -> Path:
+        """Where the scratch folder of this attempt is, or would be."""
+        return self.root / folder.check().name
+
     def drop(self, folder: TaskFolder) -> None:
         """Remove it; nothing happens if it is gone."""
-        remove(self.root / folder.check().name, self.root)
+        remove(self.path(folder), self.root)
 
     def folders(self) -> list[TaskFolder]:
         """The attempts that have a scratch folder here."""

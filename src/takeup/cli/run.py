@@ -14,7 +14,7 @@ from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
 from takeup.cli.options import add_common, read_spec, settings_of
 from takeup.cli.progress import follow, show_result
 from takeup.config import Settings
-from takeup.core.errors import StoreConfig
+from takeup.core.errors import StoreConfig, TakeupError
 from takeup.core.ids import canonical_json, digest
 from takeup.core.model import Job
 from takeup.core.pipeline import Pipeline
@@ -97,9 +97,10 @@ async def run_here(app: App, settings: Settings, options: argparse.Namespace, jo
     finally:
         worker.hurry()
         await asyncio.gather(working, return_exceptions=True)
-        await app.sweeper().run_once()
         stop.set()
         await looping
+        with contextlib.suppress(TakeupError, OSError):  # what is left is swept the next time
+            await app.sweeper().run_once()
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ async def serve(options: argparse.Namespace) -> int:
     slots = options.slots if options.workers is None else options.workers
     sources = options.pipelines or [INSTALLED]
     pipelines = load_all(sources).values()
-    stop = asyncio.Event()
+    stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
             looping = asyncio.create_task(run_loops(app.loops(pipelines), stop))
@@ -45,8 +45,14 @@ async def serve(options: argparse.Namespace) -> int:
                     stages=options.stages or (),
                     capabilities=options.capability or (),
                 )
-                with stop_on_signal(worker.stop):
+
+                def end() -> None:
+                    asked.set()
+                    worker.stop()
+
+                with stop_on_signal(end):
                     await worker.run()
+                    await asked.wait()  # a worker that an operator drained does not take the loops with it
             finally:
                 stop.set()
                 await looping

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from takeup.artifacts import manifest
-from takeup.artifacts.layout import split_key
+from takeup.artifacts.layout import TaskFolder, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import InvalidInput, NotFound, TakeupError
-from takeup.core.model import Answer, Artifact, Completion, Failure, InputPage, MadeInput
+from takeup.core.model import Answer, Artifact, Completion, Failure, Fate, InputPage
 from takeup.core.points import point
 from takeup.core.report import check_after_s
 from takeup.engine.holding import Holding
@@ -58,6 +58,8 @@ class Endings:
         elif holding.stopping == "timeout":
             text = f"it ran longer than its limit of {holding.timeout_s:g} s"
             self._reporter.add(Ending(holding, Failure(held, text)))
+        elif holding.stopping == "drained":
+            self.give_back(holding, "its worker was told to stop")
         else:
             self.forget(holding)
 
@@ -78,16 +80,15 @@ class Endings:
 
     def settle(self, ending: Ending, answer: Answer | None) -> None:
         """The source answered, or the lease ran out before it could."""
-        lease = ending.holding.lease
         is_won = answer is not None and answer.accepted and isinstance(ending.report, Completion)
         if is_won and ending.key is not None:
             self.keep(asyncio.create_task(asyncio.to_thread(self._publish, ending)))
         elif not is_won:
             if isinstance(ending.report, Completion):
                 reason = "too late" if answer is None else answer.reason
-                log.warning("completion refused", job=lease.job_id, task=lease.task_id, reason=reason)
+                log.warning("completion refused", **ending.holding.about, reason=reason)
             elif answer is not None and not answer.accepted:
-                log.info("report refused", job=lease.job_id, task=lease.task_id, reason=answer.reason)
+                log.info("report refused", **ending.holding.about, reason=answer.reason)
             self._clean(ending.holding)
 
     def keep(self, task: asyncio.Task[Any]) -> None:
@@ -100,23 +101,27 @@ class Endings:
         while self._cleaning:
             await asyncio.gather(*self._cleaning, return_exceptions=True)
 
-    def publish_inputs(self, page: InputPage) -> bool:
-        """Whether every file of these inputs is visible; what its maker did not publish is published here."""
-        return all(self._is_visible(made) for made in page.made if made.files)
+    def unpublished(self, page: InputPage) -> list[list[TaskFolder]]:
+        """For each of these inputs that is not visible, the folders that may hold it."""
+        found = []
+        for made in page.made:
+            if made.files and not self._is_visible(next(iter(made.files.values()))):
+                staged = self._artifacts.staged()
+                found.append([f for f in staged if (f.task_id, f.epoch) == (made.task_id, made.epoch)])
+        return found
 
-    def _is_visible(self, made: MadeInput) -> bool:
-        key = next(iter(made.files.values()))
+    def publish_late(self, fate: Fate) -> None:
+        """Make visible what won, for a maker that did not come to it."""
+        if fate.fate == "won" and fate.object_key is not None:
+            with contextlib.suppress(TakeupError):
+                self._artifacts.publish(TaskFolder(*fate.folder), split_key(fate.object_key)[0])
+
+    def _is_visible(self, key: str) -> bool:
         try:
             self._artifacts.open_path(key)
         except NotFound:
-            pass
-        else:
-            return True
-        for folder in self._artifacts.staged():
-            if (folder.task_id, folder.epoch) == (made.task_id, made.epoch):
-                with contextlib.suppress(TakeupError):
-                    return self._artifacts.publish(folder, split_key(key)[0])
-        return False
+            return False
+        return True
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._cleaning.discard(task)
@@ -128,10 +133,10 @@ class Endings:
         try:
             found = self._artifacts.publish(ending.holding.folder, ending.key or "")
         except TakeupError as error:
-            log.exception("outputs not published", task=ending.holding.lease.task_id, error=str(error))
+            log.exception("outputs not published", **ending.holding.about, error=str(error))
             return
         if not found:
-            log.error("outputs not found", task=ending.holding.lease.task_id, key=ending.key)
+            log.error("outputs not found", **ending.holding.about, key=ending.key)
         point("worker.after publish")
 
     def _clean(self, holding: Holding) -> None:

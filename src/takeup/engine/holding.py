@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from takeup.artifacts.layout import TaskFolder
 from takeup.core.ids import nonce_hash
@@ -55,6 +55,18 @@ class Holding:
         """A third of the lease, or more often if a stall must be noticed earlier."""
         every_s = renew_every_s(self.lease.lease_s)
         return every_s if self.stall_s is None else min(every_s, self.stall_s / 2)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What every log line about this attempt carries."""
+        lease = self.lease
+        return {
+            "job": lease.job_id,
+            "task": lease.task_id,
+            "stage": lease.stage,
+            "attempt": lease.attempt,
+            "epoch": lease.token.epoch,
+        }
 
     @property
     def dies_at(self) -> float:

@@ -69,7 +69,7 @@ async def keep_running(
             pause_s = loop.period_s * (1.0 - JITTER * luck())
         except TakeupError as error:
             pause_s = breaker.fail()
-            note = log.warning if error.retryable else log.error
+            note = log.warning if error.retryable and not breaker.is_open else log.error
             note("round failed", loop=loop.name, error=str(error), failures=breaker.failures, pause_s=pause_s)
         except Exception as error:
             pause_s = breaker.fail()

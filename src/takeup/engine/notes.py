@@ -134,11 +134,7 @@ class Notes:
         }
         getattr(log, LEVELS[level])(
             message,
-            job=lease.job_id,
-            task=lease.task_id,
-            stage=lease.stage,
-            attempt=lease.attempt,
-            epoch=lease.token.epoch,
+            **holding.about,
             **{f"field_{name}" if name in _TAKEN else name: value for name, value in fields.items()},
         )
         if len(self._lines) >= WAITING_MAX:

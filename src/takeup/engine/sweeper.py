@@ -1,6 +1,7 @@
 """The sweep: outputs that were won but not yet published become visible, what nobody needs is removed."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from takeup.engine.source import Source
 from takeup.telemetry.logs import logger
 
 BATCH = 500
+GONE_AGE_S = 86_400.0
 
 log = logger("sweeper")
 
@@ -23,9 +25,18 @@ class Sweeper:
 
     name = "sweeper"
 
-    def __init__(self, source: Source, storage: Path, scratch: Path, *, period_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        source: Source,
+        storage: Path,
+        scratch: Path,
+        *,
+        period_s: float = 60.0,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         """Both folders are swept: the staging part of the storage, and this machine's scratch."""
         self.period_s = period_s
+        self._wall = wall
         self._source = source
         self._artifacts = LocalArtifacts(storage)
         self._scratch = Scratch(scratch)
@@ -57,7 +68,16 @@ class Sweeper:
             log.warning("not swept", task=fate.folder[0], error=str(error))
 
     def _drop_scratch(self, fate: Fate) -> None:
-        self._scratch.drop(TaskFolder(*fate.folder))
+        folder = TaskFolder(*fate.folder)
+        if fate.fate != "gone" or not self._is_young(self._scratch.path(folder)):
+            self._scratch.drop(folder)
+
+    def _is_young(self, path: Path) -> bool:
+        """Whether a folder of a task that this database does not know may belong to another database."""
+        try:
+            return self._wall() - path.stat().st_mtime < GONE_AGE_S
+        except FileNotFoundError:
+            return False
 
     def _settle_staged(self, fate: Fate) -> None:
         """Publish what won; keep what is held or may still be adopted; drop the rest."""
@@ -70,6 +90,8 @@ class Sweeper:
                 log.info("published late", task=folder.task_id)
             except TakeupError as error:
                 log.error("not published", task=folder.task_id, error=str(error))  # noqa: TRY400 - expected kind
+            return
+        if fate.fate == "gone" and self._is_young(self._artifacts.staged_path(folder)):
             return
         is_sealed = manifest.read(self._artifacts.staged_path(folder)) is not None
         if fate.fate == "open" and is_sealed:

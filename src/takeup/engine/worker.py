@@ -11,10 +11,11 @@ from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
-from takeup.core.errors import InvalidPipeline, NotFound, TakeupError
-from takeup.core.model import Answer, InputPage, Lease, WorkerSpec
+from takeup.core.errors import InvalidPipeline, TakeupError
+from takeup.core.model import Answer, Lease, WorkerSpec
 from takeup.core.report import check_percent
 from takeup.dispatch.bell import Bell
+from takeup.engine.answers import Answers
 from takeup.engine.claimer import Claimer
 from takeup.engine.clock import boot_clock
 from takeup.engine.endings import Endings
@@ -26,15 +27,13 @@ from takeup.engine.options import WorkerOptions
 from takeup.engine.reporter import Ending, Reporter
 from takeup.engine.runners import Runner, Runners
 from takeup.engine.source import Source
-from takeup.engine.wire import Frame, encode
+from takeup.engine.wire import Frame
 from takeup.telemetry.logs import logger
 from takeup.telemetry.redact import presentable
 
 CANCEL_GRACE_S = 1.0
 WATCH_TICK_S = 0.1
 LEAVE_TIMEOUT_S = 2.0
-INPUT_WAIT_S = 10.0
-INPUT_LOOK_S = 0.05
 
 log = logger("worker")
 
@@ -69,6 +68,7 @@ class Worker:
         self._notes = Notes(source, clock)
         self._reporter = Reporter(source, self.id, clock=clock, settle=self._settle)
         self._endings = Endings(self._reporter, self._notes, (self._artifacts, self._scratch))
+        self._answers = Answers(source, self.runners, self._endings, clock)
         self._keeper = Keeper(
             source, self.id, self.hand, clock=clock, obey=self._obey, glance_every_s=options.glance_s
         )
@@ -234,7 +234,7 @@ class Worker:
             holding.note = None if frame["note"] is None else presentable(str(frame["note"]))
             holding.has_news = True
         elif frame["op"] == "ask":
-            self._endings.keep(asyncio.create_task(self._answer(runner, holding, frame)))
+            self._endings.keep(asyncio.create_task(self._answers.give(runner, holding, frame)))
         else:
             self._notes.add(holding, frame)
 
@@ -251,26 +251,6 @@ class Worker:
         if end.get("is_dirty") and not runner.tasks:
             log.warning("a stage left processes behind; they are killed", task=end["id"])
             self.runners.kill(runner)
-
-    async def _answer(self, runner: Runner, holding: Holding, frame: Frame) -> None:
-        """What a stage wants to know of its inputs; they are made visible first."""
-        try:
-            page = await self._source.inputs(holding.lease, frame["stage"], after=frame["after"])
-            await self._see_to_it(page)
-            made = [{"segment": m.segment, "result": m.result, "files": m.files} for m in page.made]
-            answer: Mapping[str, Any] = {"value": {"made": made, "after": page.after}}
-            encode(answer)
-        except TakeupError as error:
-            answer = {"error": str(error)}
-        self.runners.tell(runner, {"op": "answer", "n": frame["n"], **answer})
-
-    async def _see_to_it(self, page: InputPage) -> None:
-        """Wait until the files of these inputs are visible, and publish them if nobody else does."""
-        deadline = self._clock() + INPUT_WAIT_S
-        while not await asyncio.to_thread(self._endings.publish_inputs, page):
-            if self._clock() > deadline:
-                raise NotFound("the files of an input are not in the storage of this worker")
-            await asyncio.sleep(INPUT_LOOK_S)
 
     def _ended(self, runner: Runner, how: str) -> None:
         """A runner is gone; what ran in it failed, was stopped, or is handed back if others are to blame."""
@@ -300,7 +280,7 @@ class Worker:
             why: Why = "lost"
             if answer.order in ("cancel", "stalled"):
                 why = answer.order
-            log.info("stopping a task", task=holding.lease.task_id, why=why, reason=answer.reason)
+            log.info("stopping a task", **holding.about, why=why, reason=answer.reason)
             self._halt(holding, why)
 
     def _halt(self, holding: Holding, why: Why) -> None:
@@ -338,7 +318,7 @@ class Worker:
                     else:
                         self._endings.stopped(holding)
                 elif holding.stopping is None and holding.trusted_until <= now:
-                    log.warning("lease not trusted any more", task=holding.lease.task_id)
+                    log.warning("lease not trusted any more", **holding.about)
                     self._halt(holding, "lost")
                     holding.kill_at = now
                 elif holding.stopping is None and _is_too_long(holding, now):
@@ -371,16 +351,25 @@ class Worker:
             self._bell.ring("jobs", sorted(jobs))
 
     async def _drain(self) -> None:
-        """Let running tasks end; hand back what is left when the time is over."""
+        """Let running tasks end; when the time is over end them, and hand back what they were."""
         deadline = self._clock() + self.options.drain_s
         while len(self.hand) and not self._hurry.is_set() and self._clock() < deadline:
             await pause(self._hurry, None, WATCH_TICK_S)
         for holding in self.hand:
-            if not holding.has_ended:
-                self._endings.give_back(holding, "its worker was told to stop")
+            if not holding.has_ended and holding.stopping is None:
+                holding.stopping = "drained"
         for runner in list(self.runners.all.values()):
             self.runners.kill(runner)
+        await self._bounded("runners", self._no_stage_runs())
+        for holding in self.hand:
+            if not holding.has_ended:
+                self._endings.stopped(holding)
         await self._bounded("reports", self._reporter.wait_idle())
+
+    async def _no_stage_runs(self) -> None:
+        while any(not holding.has_ended for holding in self.hand):
+            self.runners.changed.clear()
+            await self.runners.changed.wait()
 
     async def _say_goodbye(self) -> None:
         try:

@@ -27,7 +27,9 @@ SELECT g.task_id, g.epoch, g.nonce_hash,
   CASE WHEN t.id IS NULL THEN 'gone'
     WHEN t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash THEN 'held'
     WHEN t.status IN ({task.live}) THEN 'open'
-    WHEN t.status = 'DONE' AND t.epoch = g.epoch THEN 'won'
+    WHEN t.status = 'DONE' AND t.epoch = g.epoch AND EXISTS (
+      SELECT 1 FROM audit e WHERE e.job_id = t.job_id AND e.task_id = t.id AND e.epoch = g.epoch
+        AND e.nonce_hash = g.nonce_hash AND e.event = 'complete') THEN 'won'
     ELSE 'over' END AS fate,
   (SELECT MIN(a.object_key) FROM artifacts a WHERE a.job_id = t.job_id AND a.task_id = t.id AND a.epoch = g.epoch) AS object_key,
   (SELECT MIN(a.name) FROM artifacts a WHERE a.job_id = t.job_id AND a.task_id = t.id AND a.epoch = g.epoch) AS name

@@ -73,16 +73,18 @@ class OracleBriefs:
             if owner == task_id and made_in == epoch
         )
         key, name = names[0] if names else (None, None)
-        return Fate(folder, _fate_of(row, epoch, hash_), key, name)
+        ended = self._state.ended.get(folder)
+        is_won = ended is not None and ended.event == "complete"
+        return Fate(folder, _fate_of(row, epoch, hash_, is_won=is_won), key, name)
 
 
-def _fate_of(row: TaskRow, epoch: int, hash_: str) -> str:
+def _fate_of(row: TaskRow, epoch: int, hash_: str, *, is_won: bool) -> str:
     task = row.task
     if task.status == "RUNNING" and (task.epoch, row.nonce_hash) == (epoch, hash_):
         return "held"
     if task.status in TASK.live:
         return "open"
-    return "won" if task.status == "DONE" and task.epoch == epoch else "over"
+    return "won" if task.status == "DONE" and is_won else "over"
 
 
 def _number(row: TaskRow) -> int:
