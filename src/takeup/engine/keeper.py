@@ -56,12 +56,15 @@ class Keeper:
     async def run_once(self) -> None:
         """Renew what is due; now and then look whether anything was taken away."""
         now = self._clock()
+        if now >= self._glance_at:
+            self._glance_at = now + self._glance_every_s
+            try:
+                await self._glance()
+            except TakeupError as error:  # renewing is more urgent, and is tried whatever this says
+                log.warning("no orders seen", error=str(error))
         due = [holding for holding in self._hand if holding.renew_at <= now and holding.stopping != "lost"]
         for start in range(0, len(due), BATCH_MAX):
             await self._renew(due[start : start + BATCH_MAX])
-        if now >= self._glance_at:
-            self._glance_at = now + self._glance_every_s
-            await self._glance()
 
     async def _renew(self, due: list[Holding]) -> None:
         asked_at = self._clock()
