@@ -20,7 +20,7 @@ def kill_the_worker(ctx):
     signal.pause()
 
 
-long = Pipeline("long", lease=2)
+long = Pipeline("long", lease=3)
 
 
 @long.stage(retries=RetryPolicy(max_attempts=9))

@@ -157,12 +157,20 @@ def do(ctx):
     return ACTS[ctx.parameters["act"]](ctx)
 
 
-waits = Pipeline("waits", lease=2)
+waits = Pipeline("waits", lease=3)
 
 
 @waits.stage(retries=QUICK)
 async def block_the_loop(ctx):
     time.sleep(ctx.parameters["seconds"])  # noqa: ASYNC251 - that is the fault
+
+
+holds = Pipeline("holds", lease=3)
+
+
+@holds.stage(retries=QUICK)
+def hold(ctx):
+    hold_the_interpreter(ctx)
 
 
 idle = Pipeline("idle", lease=3)

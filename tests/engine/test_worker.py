@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.engine.conftest import MARK, wearing
-from tests.engine.scene import Scene
+from tests.engine.scene import Scene, scene_on
 
 
 async def test_a_stage_that_blocks_for_three_leases_is_never_taken_over(scene: Scene):
     await scene.start_worker("w", slots=2)
     await scene.start_worker("other", slots=1)
-    holds = await scene.act("hold_the_interpreter", seconds=6)
-    blocks = await scene.submit("waits", {"seconds": 6})
+    holds = await scene.submit("holds", {"seconds": 9})
+    blocks = await scene.submit("waits", {"seconds": 9})
     for job_id in (holds, blocks):
         assert (await scene.finished(job_id)).status == "completed"
         moves = await scene.moves(job_id)
@@ -84,12 +84,12 @@ async def test_a_crash_is_retried(small_scene: Scene):
     assert dict(task.result or {}) == {"attempt": 2}
 
 
-async def test_scratch_is_gone_when_the_task_is(small_scene: Scene):
-    await small_scene.start_worker("w")
-    job_id = await small_scene.act("fill_scratch", bytes=10)
-    assert (await small_scene.finished(job_id)).status == "completed"
-    scratch = small_scene.app.settings.scratch
-    await small_scene.until(lambda: not list(scratch.iterdir()), 0.9)  # the sweep comes by once a second
+async def test_scratch_is_gone_when_the_task_is(tmp_path: Path, no_orphans):
+    async with scene_on(f"sqlite:///{tmp_path}/takeup.db", tmp_path, sweep_interval=3600) as scene:
+        await scene.start_worker("w")
+        job_id = await scene.act("fill_scratch", bytes=10)
+        assert (await scene.finished(job_id)).status == "completed"
+        await scene.until(lambda: not list(scene.app.settings.scratch.iterdir()))
 
 
 async def test_outputs_that_an_attempt_made_before_it_died_are_used(small_scene: Scene, tmp_path: Path):
