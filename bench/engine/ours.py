@@ -11,6 +11,7 @@ from bench.engine.system import WorkerProcess, command, wait_for_count
 from takeup.app import App, open_app
 from takeup.config import Settings
 from takeup.core.plan import NewJob
+from takeup.store.ops.worker import SLOTS_MAX
 
 SEGMENTS = 1_000
 JOBS_AT_ONCE = 1_000
@@ -46,7 +47,7 @@ class Takeup:
         pipelines = takeup_app.__file__
         argv = [
             command("takeup"), "serve", "--database", self._url, "--data", str(self._folder),
-            "--pipelines", pipelines, "--slots", str(4 * self._batch), "--processes", "1",
+            "--pipelines", pipelines, "--slots", str(min(4 * self._batch, SLOTS_MAX)), "--processes", "1",
             "--log-level", "warning",
         ]  # fmt: skip
         self._worker = WorkerProcess(argv, {"TAKEUP_WORKER_BATCH": str(self._batch)})
