@@ -38,7 +38,6 @@ class Holding:
     has_news: bool = False
     """Whether progress was made that no renewal has told yet."""
     renew_at: float = 0.0
-    is_renewing: bool = False
     has_ended: bool = False
     """Whether the stage ended; the report of that may still be on its way."""
     stopping: Why | None = None
