@@ -8,6 +8,7 @@ from takeup.cli.options import add_common, settings_of
 from takeup.cli.run import only_one
 from takeup.cli.signals import stop_on_signal
 from takeup.cli.work import add_worker_arguments
+from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
 
@@ -31,6 +32,7 @@ async def serve(options: argparse.Namespace) -> int:
     stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
+            settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines), stop))
             try:
                 if slots == 0:

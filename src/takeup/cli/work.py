@@ -8,6 +8,7 @@ import socket
 from takeup.app import make_folder, open_app, run_loops
 from takeup.cli.options import add_common, settings_of
 from takeup.cli.signals import stop_on_signal
+from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED
 from takeup.telemetry import logs
 
@@ -50,6 +51,7 @@ async def work(options: argparse.Namespace) -> int:
     make_folder(settings.data_dir)
     name = options.name or f"{socket.gethostname()}-{secrets.token_hex(4)}"
     async with open_app(settings) as app:
+        settle_heap()
         worker = app.worker(
             options.pipelines or [INSTALLED],
             worker_id=name,

@@ -92,6 +92,8 @@ class Lease(NamedTuple):
     expires_at: datetime
     parameters: Mapping[str, Any]
     token: Token
+    brief: "Brief | None" = None
+    """What to know of its job, if the store had it at hand."""
 
     @property
     def held(self) -> "Held":

@@ -20,6 +20,7 @@ from takeup.telemetry.logs import logger
 
 BRIEFS_MAX = 256
 POLL_FIRST_S = 0.05
+CLAIM_GROWTH = 10
 SILENT_HEARTBEATS = 3
 FULL_PAUSES_MAX = 6
 
@@ -50,6 +51,7 @@ class Claimer:
         self._place = place
         self._briefs: OrderedDict[str, Brief] = OrderedDict()
         self._request: ClaimRequest | None = None
+        self._beginning: tuple[list[Lease], asyncio.Task[None]] | None = None
         self._asked_at = 0.0
         self._full_until = 0.0
         self._full_count = 0
@@ -57,32 +59,58 @@ class Claimer:
         self._grace_until = 0.0
 
     @property
-    def briefs(self) -> Mapping[str, Brief]:
-        """The specs of the jobs whose tasks were claimed last."""
+    def jobs(self) -> Mapping[str, Brief]:
+        """Spec and subject of the jobs whose tasks were claimed last."""
         return self._briefs
 
     async def run(self, stop: asyncio.Event, is_draining: Callable[[], bool]) -> None:
-        """Claim until told to stop."""
-        idle_s, breaker = POLL_FIRST_S, Breaker(last_s=5.0)
-        while not stop.is_set() and not is_draining():
-            limit = min(self._runners.free, self._options.batch, self._options.spec.slots - len(self._hand))
-            if limit < 1 or not self._has_space():
-                await self._until_free(stop)
-                continue
-            self._ear.take()
-            try:
-                leases = await self._claim(limit, stop)
-                self.note_contact()
-                breaker.succeed()
-            except TakeupError as error:
-                log.warning("no claim", error=str(error), failures=breaker.failures + 1)
-                await pause(stop, None, breaker.fail())
-                continue
-            if leases:
-                idle_s = POLL_FIRST_S
-                continue
-            await pause(stop, self._ear, idle_s)
-            idle_s = min(idle_s * 2, self._options.poll_s)
+        """Claim until told to stop.
+
+        An idle worker asks for one task, which is the quickest to get, and for more the more there is. While
+        there is plenty, what was claimed is begun when the next claim is on its way already.
+        """
+        idle_s, wanted, breaker = POLL_FIRST_S, 1, Breaker(last_s=5.0)
+        try:
+            while not stop.is_set() and not is_draining():
+                limit = min(self._room(), wanted)
+                if limit < 1 or not self._has_space():
+                    await self._begun()
+                    await self._until_free(stop)
+                    continue
+                self._ear.take()
+                try:
+                    leases = await self._claim(limit)
+                    self.note_contact()
+                    breaker.succeed()
+                except TakeupError as error:
+                    log.warning("no claim", error=str(error), failures=breaker.failures + 1)
+                    await pause(stop, None, breaker.fail())
+                    continue
+                await self._begun()
+                has_plenty = len(leases) == limit
+                wanted = min(limit * CLAIM_GROWTH, self._options.batch) if has_plenty else 1
+                if leases:
+                    idle_s = POLL_FIRST_S
+                    self._beginning = leases, asyncio.create_task(self._begin(leases, self._asked_at, stop))
+                    if not has_plenty or limit == 1:
+                        await self._begun()
+                    continue
+                await pause(stop, self._ear, idle_s)
+                idle_s = min(idle_s * 2, self._options.poll_s)
+        finally:
+            await self._begun()
+
+    def _room(self) -> int:
+        """How many tasks to ask for, with those in mind that are not begun yet."""
+        coming = len(self._beginning[0]) if self._beginning else 0
+        slots = self._options.spec.slots - len(self._hand)
+        return min(min(self._runners.free, slots) - coming, self._options.batch)
+
+    async def _begun(self) -> None:
+        """Wait until the leases of the last claim are with their runners."""
+        if self._beginning is not None:
+            (_, beginning), self._beginning = self._beginning, None
+            await beginning
 
     def note_contact(self) -> None:
         """After a long silence of the source all leases look overdue: leave them alone for a while."""
@@ -100,8 +128,8 @@ class Claimer:
         """A task was done, so there is space again."""
         self._full_count = 0
 
-    async def _claim(self, limit: int, stop: asyncio.Event) -> list[Lease]:
-        """Claim and start; a request whose answer was lost is sent again, so that no lease is forgotten.
+    async def _claim(self, limit: int) -> list[Lease]:
+        """Claim; a request whose answer was lost is sent again, so that no lease is forgotten.
 
         Trust counts from the first time it was sent: that may be the one that was obeyed.
         """
@@ -118,18 +146,19 @@ class Claimer:
         leases = await self._source.claim(self._request, takes_back=takes_back)
         self._request = None
         point("worker.after claim")
-        if leases:
-            is_known = await self._learn(leases, stop)
-            self._place(leases, self._asked_at, is_known)
         return leases
 
-    async def _learn(self, leases: list[Lease], stop: asyncio.Event) -> bool:
+    async def _begin(self, leases: list[Lease], asked_at: float, stop: asyncio.Event) -> None:
+        self._place(leases, asked_at, await self._learn(leases, asked_at, stop))
+
+    async def _learn(self, leases: list[Lease], asked_at: float, stop: asyncio.Event) -> bool:
         """Read the specs of jobs that are not known yet; False if that took too long."""
         job_ids = {lease.job_id for lease in leases}
         for job_id in job_ids & self._briefs.keys():
             self._briefs.move_to_end(job_id)
+        self._briefs |= {lease.job_id: lease.brief for lease in leases if lease.brief is not None}
         missing, breaker = sorted(job_ids - self._briefs.keys()), Breaker(last_s=1.0)
-        until = self._asked_at + min(lease.lease_s for lease in leases) / 2
+        until = asked_at + min(lease.lease_s for lease in leases) / 2
         while missing:
             try:
                 found = await self._source.briefs(missing)

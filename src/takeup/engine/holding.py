@@ -8,6 +8,7 @@ from takeup.artifacts.layout import TaskFolder
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Lease, Progress
 from takeup.core.policy import renew_every_s, trusted_until
+from takeup.engine.wire import Start
 
 MARGIN_S_MAX = 10.0
 MARGIN_SHARE = 6
@@ -22,7 +23,7 @@ def margin_s(lease_s: float) -> float:
     return min(MARGIN_S_MAX, lease_s / MARGIN_SHARE)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Holding:
     """One leased task of this worker."""
 
@@ -42,18 +43,43 @@ class Holding:
     """Whether the stage ended; the report of that may still be on its way."""
     stopping: Why | None = None
     kill_at: float | None = None
+    renew_every_s: float = 0.0
+    """A third of the lease, or more often if a stall must be noticed earlier."""
+    trust_s: float = 0.0
+    """How long it is trusted after it was asked for."""
 
     def __post_init__(self) -> None:
-        """The folder names are asked for often."""
-        lease = self.lease
-        self.folder = TaskFolder(lease.task_id, lease.token.epoch, nonce_hash(lease.token.nonce))
+        """What is asked for often, and does not change, is reckoned once."""
+        lease_s = self.lease.lease_s
+        every_s = renew_every_s(lease_s)
+        self.renew_every_s = every_s if self.stall_s is None else min(every_s, self.stall_s / 2)
         self.renew_at = self.renew_at or self.asked_at + self.renew_every_s
+        self.trust_s = trusted_until(0.0, lease_s, margin_s(lease_s))
 
     @property
-    def renew_every_s(self) -> float:
-        """A third of the lease, or more often if a stall must be noticed earlier."""
-        every_s = renew_every_s(self.lease.lease_s)
-        return every_s if self.stall_s is None else min(every_s, self.stall_s / 2)
+    def folder(self) -> TaskFolder:
+        """Whose its files are."""
+        lease = self.lease
+        return TaskFolder(lease.task_id, lease.token.epoch, nonce_hash(lease.token.nonce))
+
+    @property
+    def start(self) -> Start:
+        """What its runner is told."""
+        lease = self.lease
+        token = lease.token
+        return Start(
+            lease.task_id,
+            token.epoch,
+            nonce_hash(token.nonce),
+            lease.job_id,
+            lease.pipeline,
+            lease.stage,
+            lease.segment,
+            lease.generation,
+            lease.attempt,
+            lease.max_attempts,
+            lease.parameters,
+        )
 
     @property
     def about(self) -> dict[str, Any]:
@@ -75,8 +101,7 @@ class Holding:
     @property
     def trusted_until(self) -> float:
         """After this the worker must not write for this task any more."""
-        lease_s = self.lease.lease_s
-        return trusted_until(self.asked_at, lease_s, margin_s(lease_s))
+        return self.asked_at + self.trust_s
 
     def renewal(self) -> Progress:
         """What the next renewal says."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from takeup.core.model import Brief
 from takeup.engine import guardian
-from takeup.engine.wire import Decoder, Frame, encode
+from takeup.engine.wire import Decoder, Frame, Start, encode, encode_starts
 from takeup.telemetry.logs import logger
 
 PRIVATE = (
@@ -26,8 +27,6 @@ PRIVATE = (
 LINE_BYTES_MAX = 8192
 START_PAUSE_S, START_PAUSE_S_MAX = 0.5, 30.0
 """How long to wait before a runner is replaced that died while it started; longer each time."""
-STARTS_A_FRAME = 8
-"""A spec and a segment have a megabyte each at most, a frame many."""
 
 log = logger("runners")
 
@@ -134,17 +133,19 @@ class Runners:
         for runner in list(self.all.values()):
             self._forget(runner)
 
-    def give(self, runner: Runner, starts: Sequence[Mapping[str, Any]], until: float) -> None:
+    def give(self, runner: Runner, starts: Sequence[Start], jobs: Mapping[str, Brief], until: float) -> None:
         """Hand tasks to a runner, which must be done or extended before `until`."""
-        runner.tasks.update((start["task_id"], start["epoch"]) for start in starts)
+        runner.tasks.update((start.task_id, start.epoch) for start in starts)
         self.extend(runner, until)
-        for start in range(0, len(starts), STARTS_A_FRAME):
-            self.tell(runner, {"op": "start", "tasks": starts[start : start + STARTS_A_FRAME]})
+        self._write(runner, encode_starts(starts, jobs))
 
     def tell(self, runner: Runner, frame: Frame) -> None:
         """Send a frame to a runner that may be gone."""
+        self._write(runner, encode(frame))
+
+    def _write(self, runner: Runner, data: bytes) -> None:
         if runner.channel is not None and not runner.channel.is_closing():
-            runner.channel.write(encode(frame))
+            runner.channel.write(data)
 
     def extend(self, runner: Runner, until: float | None) -> None:
         """Let the guardian kill this runner at that time, and not before."""

@@ -1,15 +1,32 @@
 """Frames between a worker and its runners: a length and a JSON object, as a runner runs foreign code."""
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from takeup.core.errors import InvalidInput
+from takeup.core.model import Brief
 
 FRAME_BYTES_MAX = 32 * 1024 * 1024
 HEAD_BYTES = 4
 
 Frame = Mapping[str, Any]
+
+
+class Start(NamedTuple):
+    """A task as its runner is told of it; what belongs to its job is told once a frame."""
+
+    task_id: int
+    epoch: int
+    nonce_hash: str
+    job_id: str
+    pipeline: str
+    stage: str
+    segment: int | None
+    generation: int
+    attempt: int
+    max_attempts: int
+    parameters: Mapping[str, Any]
 
 
 def encode(frame: Frame) -> bytes:
@@ -20,6 +37,18 @@ def encode(frame: Frame) -> bytes:
             f"a message of {len(body)} bytes between worker and runner exceeds {FRAME_BYTES_MAX}"
         )
     return len(body).to_bytes(HEAD_BYTES, "big") + body
+
+
+def encode_starts(starts: Sequence[Start], jobs: Mapping[str, Brief]) -> bytes:
+    """These tasks and their jobs, in as few frames as they fit in."""
+    told = {start.job_id: jobs[start.job_id] for start in starts}
+    try:
+        return encode({"op": "start", "tasks": starts, "jobs": told})
+    except InvalidInput:
+        if len(starts) == 1:
+            raise
+    middle = len(starts) // 2
+    return encode_starts(starts[:middle], jobs) + encode_starts(starts[middle:], jobs)
 
 
 class Decoder:

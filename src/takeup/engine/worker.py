@@ -6,7 +6,7 @@ guardian has killed the runner, and the worker writes nothing more for that task
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
@@ -191,7 +191,7 @@ class Worker:
                 until = min(h.trusted_until for h in holdings)
                 if runner.tasks and runner.until is not None:
                     until = min(until, runner.until)
-                self.runners.give(runner, [self._start_of(h) for h in holdings], until)
+                self.runners.give(runner, [h.start for h in holdings], self._claimer.jobs, until)
         for (
             lease
         ) in waiting:  # a runner ended between the claim and its answer, or nothing is known of the job
@@ -206,18 +206,6 @@ class Worker:
         )
         self.hand.add(holding)
         return holding
-
-    def _start_of(self, holding: Holding) -> Mapping[str, Any]:
-        lease, brief = holding.lease, self._claimer.briefs[holding.lease.job_id]
-        return {
-            **lease._asdict(),
-            "token": None,
-            "expires_at": None,
-            "epoch": holding.folder.epoch,
-            "nonce_hash": holding.folder.nonce_hash,
-            "spec": brief.spec,
-            "subject": brief.subject,
-        }
 
     def _hear(self, runner: Runner, frame: Frame) -> None:
         """Something that a runner says about its tasks; only about its own."""

@@ -12,6 +12,7 @@ from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import TakeupError
 from takeup.core.pipeline import Pipeline
 from takeup.engine.guardian import RUNNER_FD
+from takeup.engine.heap import settle_heap
 from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.execution import Execution
 from takeup.engine.wire import Frame
@@ -29,6 +30,7 @@ def main() -> None:
     except TakeupError as error:
         channel.send({"op": "broken", "error": str(error), "help": error.help})
         return
+    settle_heap(allocations=None)  # how often stages want theirs collected is for them to say
     channel.send({"op": "ready", "pipelines": {name: describe(p) for name, p in pipelines.items()}})
     asyncio.run(serve(channel, pipelines, setup))
 
@@ -48,8 +50,8 @@ async def serve(channel: Channel, pipelines: Mapping[str, Pipeline], setup: Fram
     places = LocalArtifacts(Path(setup["storage"])), Scratch(Path(setup["scratch"]))
     execution = Execution(channel, pipelines, places, threads=setup["threads"])
 
-    def obey(frame: Frame) -> None:
-        loop.call_soon_threadsafe(execution.obey, frame)
+    def obey(frames: list[Frame]) -> None:
+        loop.call_soon_threadsafe(execution.obey, frames)
 
     channel.listen(obey, lambda: os._exit(0))
     await asyncio.Event().wait()

@@ -42,7 +42,7 @@ class Channel:
         finally:
             self._waiting.pop(number, None)
 
-    def listen(self, obey: Callable[[Frame], None], end: Callable[[], None]) -> None:
+    def listen(self, obey: Callable[[list[Frame]], None], end: Callable[[], None]) -> None:
         """Start the reading thread: answers go to who asked, everything else to `obey`."""
         threading.Thread(target=self._read, args=(obey, end), daemon=True, name="takeup-channel").start()
 
@@ -55,15 +55,18 @@ class Channel:
                 return frames[0]
         return None
 
-    def _read(self, obey: Callable[[Frame], None], end: Callable[[], None]) -> None:
+    def _read(self, obey: Callable[[list[Frame]], None], end: Callable[[], None]) -> None:
         decoder = Decoder()
         try:
             while data := self._line.recv(READ_BYTES):
+                orders = []
                 for frame in decoder.feed(data):
                     if frame["op"] == "answer":
                         self._resolve(frame)
                     else:
-                        obey(frame)
+                        orders.append(frame)
+                if orders:
+                    obey(orders)
         finally:
             end()
 

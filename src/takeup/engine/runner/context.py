@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,12 @@ from takeup.artifacts.layout import TaskFolder, check_name
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.core.ids import new_id
+from takeup.core.model import Brief
 from takeup.core.report import check_percent
 from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.inputs import Input, Inputs, Made
 from takeup.engine.runner.steps import Step, StepFailed, run_command
+from takeup.engine.wire import Start
 
 PROGRESS_EVERY_S = 0.1
 NOTE_CHARS_MAX = 500
@@ -55,7 +58,8 @@ class Context:
 
     def __init__(
         self,
-        start: Mapping[str, Any],
+        start: Start,
+        brief: Brief,
         *,
         needs: tuple[str, ...],
         places: tuple[LocalArtifacts, Scratch],
@@ -63,21 +67,20 @@ class Context:
         loop: asyncio.AbstractEventLoop,
         is_async: bool,
     ) -> None:
-        """Made by the runner; `start` is what the worker sent."""
-        self.task_id: int = start["task_id"]
-        self.job_id: str = start["job_id"]
-        self.pipeline: str = start["pipeline"]
-        self.stage: str = start["stage"]
-        self.segment: int | None = start["segment"]
-        self.generation: int = start["generation"]
-        self.attempt: int = start["attempt"]
-        self.max_attempts: int = start["max_attempts"]
-        self.subject: str | None = start["subject"]
-        self.spec: Mapping[str, Any] = start["spec"]
-        self.parameters: Mapping[str, Any] = {**start["spec"], **start["parameters"]}
+        """Made by the runner of what the worker sent."""
+        self.task_id = start.task_id
+        self.job_id = start.job_id
+        self.pipeline = start.pipeline
+        self.stage = start.stage
+        self.segment = start.segment
+        self.generation = start.generation
+        self.attempt = start.attempt
+        self.max_attempts = start.max_attempts
+        self.subject = brief.subject
+        self._start, self._brief = start, brief
         self.cancelled = False
         """Set when the worker orders a stop; a moment later the process is killed."""
-        self.folder = TaskFolder(self.task_id, start["epoch"], start["nonce_hash"])
+        self.folder = TaskFolder(start.task_id, start.epoch, start.nonce_hash)
         self.has_outputs = self.has_scratch = False
         self._needs = needs
         self._artifacts, self._scratch = places
@@ -85,6 +88,16 @@ class Context:
         self._loop = loop
         self.is_async = is_async
         self._reported_at = 0.0
+
+    @cached_property
+    def spec(self) -> Mapping[str, Any]:
+        """What the job was submitted with; a copy, so that no other task sees what a stage does to it."""
+        return deepcopy(dict(self._brief.spec))
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Any]:
+        """The job's spec and what its splitter said of this segment."""
+        return {**self.spec, **self._start.parameters}
 
     @cached_property
     def inputs(self) -> Inputs:

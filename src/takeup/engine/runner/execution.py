@@ -4,7 +4,7 @@ import asyncio
 import errno
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
@@ -15,7 +15,7 @@ from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
 from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import InvalidInput, InvalidResult, NotFound, TakeupError
-from takeup.core.model import Artifact
+from takeup.core.model import Artifact, Brief
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
 from takeup.core.plan import segments_of
 from takeup.core.points import point
@@ -23,7 +23,7 @@ from takeup.core.report import check_after_s, result_text
 from takeup.core.signals import Fatal, Retry
 from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.context import Context
-from takeup.engine.wire import Frame
+from takeup.engine.wire import Frame, Start
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -53,11 +53,17 @@ class Execution:
         self._running: dict[tuple[int, int], tuple[Context, asyncio.Task[None]]] = {}
         self._ended: list[End] = []
 
-    def obey(self, frame: Frame) -> None:
+    def obey(self, frames: Sequence[Frame]) -> None:
+        """Carry out orders that came together."""
+        for frame in frames:
+            self._obey(frame)
+
+    def _obey(self, frame: Frame) -> None:
         """Start tasks, or stop one."""
         if frame["op"] == "start":
-            for start in frame["tasks"]:
-                self._begin(start)
+            for fields in frame["tasks"]:
+                start = Start._make(fields)
+                self._begin(start, Brief._make(frame["jobs"][start.job_id]))
         elif frame["op"] == "cancel" and (frame["id"], frame["epoch"]) in self._running:
             context, task = self._running[frame["id"], frame["epoch"]]
             context.cancelled = True
@@ -66,15 +72,16 @@ class Execution:
             ):  # a thread cannot be stopped: it may look at ctx.cancelled before it is killed
                 task.cancel()
 
-    def _begin(self, start: Mapping[str, Any]) -> None:
-        pipeline = self._pipelines.get(start["pipeline"])
-        stage = pipeline.stages.get(start["stage"]) if pipeline else None
+    def _begin(self, start: Start, brief: Brief) -> None:
+        pipeline = self._pipelines.get(start.pipeline)
+        stage = pipeline.stages.get(start.stage) if pipeline else None
         if stage is None:
-            error = Retry(f"this worker knows no stage {start['pipeline']}/{start['stage']}")
-            self._tell([_failed(error, retryable=True) | {"id": start["task_id"], "epoch": start["epoch"]}])
+            error = Retry(f"this worker knows no stage {start.pipeline}/{start.stage}")
+            self._tell([_failed(error, retryable=True) | {"id": start.task_id, "epoch": start.epoch}])
             return
         context = Context(
             start,
+            brief,
             needs=stage.needs,
             places=self._places,
             channel=self._channel,

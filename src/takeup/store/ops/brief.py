@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeInput
-from takeup.store.op import Op, query
+from takeup.store.op import Op, Row, query
 
 INPUTS_PAGE = 500
 
@@ -13,7 +13,12 @@ INPUTS_PAGE = 500
 def briefs(job_ids: Sequence[str]) -> Op[dict[str, Brief]]:
     """The spec and subject of these jobs."""
     rows = yield query("briefs", j=[(job_id,) for job_id in sorted(set(job_ids))])
-    return {row["job_id"]: Brief(json.loads(row["spec"]), row["subject"]) for row in rows}
+    return {row["job_id"]: brief_of(row) for row in rows}
+
+
+def brief_of(row: Row) -> Brief:
+    """What a worker must know of a job, from its spec and subject."""
+    return Brief(json.loads(row["spec"]), row["subject"])
 
 
 def inputs(lease: Lease, needs: str, after: int) -> Op[InputPage]:

@@ -14,14 +14,16 @@ from takeup.core.ids import Token, lease_nonces, nonce_hash
 from takeup.core.machine import JOB, PHASES, TASK
 from takeup.core.model import Lease
 from takeup.store.op import Op, Row, is_whole, query
+from takeup.store.ops.brief import brief_of
 from takeup.store.ops.moves import log_tasks
 
 CLAIM_MAX = 1000
 SECRET_CHARS_MIN = 32
 ID_CHARS_MAX = 200
 DEFER_S_MAX = 3600.0
-LEASE_COLUMNS = len(Lease._fields) + 1
-"""The statements answer with the fields of a lease in their order, epoch and nonce hash for its token."""
+LEASE_COLUMNS = len(Lease._fields)
+"""The statements answer with the fields of a lease in their order: epoch and nonce hash for its token, and
+spec and subject for its brief if they come at no cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,12 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
         g=[(row["id"], slot, hash_) for row, slot, hash_ in zip(picked, slots, hashes, strict=False)],
     )
     if not rows:
-        again = yield query("claimed_before", worker_id=request.worker_id, request_id=request.request_id)
+        again = yield query(
+            "claimed_before",
+            worker_id=request.worker_id,
+            request_id=request.request_id,
+            limit_count=request.limit,
+        )
         return leases_of(again, hashes)
     if not is_whole(rows):
         yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
@@ -116,11 +123,13 @@ def start_jobs(picked: Sequence[Row], claimed: set[int], request_id: str) -> Op[
 def leases_of(rows: Sequence[Row], nonces: Mapping[str, str]) -> list[Lease]:
     """The leases of these rows whose nonce the caller knows, most urgent first."""
     leases = []
+    has_brief = bool(rows) and "spec" in rows[0]
     for row in rows:
         *fields, parameters, epoch, hash_ = (*row.values(),)[:LEASE_COLUMNS]
         if hash_ in nonces:
             given = {} if parameters == "{}" else json.loads(parameters)
-            leases.append(Lease._make((*fields, given, Token(epoch, nonces[hash_]))))
+            brief = brief_of(row) if has_brief else None
+            leases.append(Lease._make((*fields, given, Token(epoch, nonces[hash_]), brief)))
     leases.sort(key=attrgetter("task_id"))
     leases.sort(key=attrgetter("priority"), reverse=True)
     return leases

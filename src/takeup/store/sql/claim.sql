@@ -54,11 +54,10 @@ RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_a
 -- `whole` is of no use; it calls the function once, after every task was moved.
 -- whole
 WITH worker AS MATERIALIZED (
-  SELECT CASE WHEN w.slots_held <> '{}' THEN takeup_free_slots(w.slots, w.slots_held) END AS slots_free,
-    GREATEST(LEAST(:limit_count, w.slots - cardinality(w.slots_held)), 0) AS wanted_count,
+  SELECT w.slots_free, LEAST(:limit_count, cardinality(w.slots_free)) AS wanted_count,
     string_to_array(:hashes, ',') AS hashes, {now} AS moment
   FROM (
-    SELECT slots, ARRAY(SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id) AS slots_held,
+    SELECT takeup_free_slots(:worker_id, slots) AS slots_free,
       pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate
     FROM workers WHERE id = :worker_id AND status = 'active' AND NOT disabled {apart}
   ) w
@@ -79,7 +78,7 @@ WITH worker AS MATERIALIZED (
   ON CONFLICT DO NOTHING RETURNING request_id
 ), moved AS (
   UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, lease_owner = :worker_id,
-    lease_slot = CASE WHEN worker.slots_free IS NULL THEN picked.place ELSE worker.slots_free[picked.place] END,
+    lease_slot = worker.slots_free[picked.place],
     nonce_hash = worker.hashes[picked.place],
     lease_expires_at = worker.moment + make_interval(secs => lease_s), claimed_at = worker.moment,
     claim_request = :request_id, started_at = COALESCE(started_at, worker.moment), progress_at = worker.moment,
@@ -99,7 +98,7 @@ WITH worker AS MATERIALIZED (
   SELECT DISTINCT ON (job_id) job_id, phase FROM moved ORDER BY job_id, {phase_rank phase} DESC
 )
 SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s, lease_expires_at,
-  parameters, epoch, nonce_hash, (
+  parameters, epoch, nonce_hash, {one (SELECT spec FROM jobs WHERE id = job_id) AS spec, (SELECT subject FROM jobs WHERE id = job_id) AS subject,|} (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, d.phase, :request_id, {now}))
     FROM {one moved|furthest} d JOIN jobs j ON j.id = d.job_id
     WHERE {phase_rank j.status} < {phase_rank d.phase}
@@ -113,8 +112,8 @@ INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :wor
 -- alone
 -- What a repeated request still holds; empty once its leases have ended.
 SELECT t.id, t.job_id, t.pipeline, t.stage, t.segment, t.generation, t.attempt, t.max_attempts, t.priority, t.lease_s,
-  t.lease_expires_at, t.parameters, t.epoch, t.nonce_hash
-FROM tasks t
+  t.lease_expires_at, t.parameters, t.epoch, t.nonce_hash{one , j.spec, j.subject|}
+FROM tasks t {one JOIN jobs j ON j.id = t.job_id|}
 WHERE t.status = 'RUNNING' AND t.lease_owner = :worker_id AND t.claim_request = :request_id;
 
 -- name: forget_claims

@@ -65,4 +65,5 @@ UPDATE tasks SET status = 'RUNNING', attempt = attempt + 1, epoch = epoch + 1, l
 WHERE tasks.id = :task_id AND {guard} status = 'READY' AND control = 'READY' AND job_control = 'READY'
   AND available_at <= {now} AND attempt < max_attempts {end}
 RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s,
-  lease_expires_at, parameters, epoch, tasks.nonce_hash;
+  lease_expires_at, parameters, epoch, tasks.nonce_hash
+  {one , (SELECT spec FROM jobs WHERE id = job_id) AS spec, (SELECT subject FROM jobs WHERE id = job_id) AS subject|};

@@ -3,10 +3,14 @@
 -- every time; a function is planned once a session and called when it is needed. Installed together with the guards.
 
 -- name: takeup_free_slots [postgres]
-CREATE OR REPLACE FUNCTION takeup_free_slots(slot_count INTEGER, held INTEGER[]) RETURNS INTEGER[]
-LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION takeup_free_slots(worker TEXT, slot_count INTEGER) RETURNS INTEGER[]
+LANGUAGE plpgsql STABLE AS $$
 BEGIN
-  RETURN ARRAY(SELECT slot FROM generate_series(1, slot_count) slot WHERE slot <> ALL (held) ORDER BY slot);
+  RETURN ARRAY(
+    SELECT generate_series(1, slot_count)
+    EXCEPT SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = worker
+    ORDER BY 1
+  );
 END $$;
 
 -- name: takeup_left_to_others [postgres]

@@ -71,8 +71,8 @@ WITH moved AS (
 SELECT id, (
     SELECT {one |COUNT}(takeup_close_job(d.job_id, :request_id, {now}))
     FROM {one moved|(SELECT DISTINCT job_id FROM moved)} d
-    WHERE NOT EXISTS (SELECT 1 FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
-      AND o.id <> {one d.id|ALL (ARRAY(SELECT id FROM moved))} {apart})
+    WHERE (SELECT o.id FROM tasks o WHERE o.job_id = d.job_id AND o.status IN ({task.live})
+      AND o.id <> {one d.id|ALL (ARRAY(SELECT id FROM moved))} ORDER BY o.stage DESC LIMIT 1) IS NULL
   ) AS whole
 FROM moved WHERE (SELECT COUNT(*) FROM logged) > 0;
 
