@@ -28,6 +28,7 @@ from takeup.engine.scheduler import Scheduler
 from takeup.engine.sweeper import Sweeper
 from takeup.engine.worker import Worker
 from takeup.pipelines.loading import absolute
+from takeup.store.ops.submit import FEW_JOBS
 from takeup.store.store import Store
 
 
@@ -41,8 +42,12 @@ class App:
 
     async def submit(self, jobs: Sequence[NewJob]) -> list[str]:
         """Create jobs and say so."""
-        ids = await self.store.operator.submit(jobs)
-        self.bell.ring("work")
+        hint = self.bell.hint("work") if len(jobs) <= FEW_JOBS else ""
+        ids = await self.store.operator.submit(jobs, hint=hint)
+        if hint:
+            self.bell.ring_here("work")
+        else:
+            self.bell.ring("work")
         return ids
 
     def orchestrator(self) -> Orchestrator:

@@ -154,7 +154,7 @@ async def test_a_connection_cut_between_statements(postgres_url, position):
 async def test_a_connection_cut_before_a_statement_that_commits_by_itself(postgres_url):
     store = await Store.open(postgres_url)
     await store.operator.submit([NewJob(ONE)])
-    cut = interrupted(submit.submit, 3, lambda: hang_up(postgres_url))
+    cut = interrupted(submit.submit, 2, lambda: hang_up(postgres_url))
     job = NewJob(ONE, subject="s", idempotency_key="k")
     with pytest.raises(OutcomeUnknown):
         await store.driver.run(cut, [(new_id("job", os.urandom), plan_job(job))])

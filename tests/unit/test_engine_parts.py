@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from takeup.core.errors import InvalidInput, InvalidPipeline, StoreUnavailable, UnknownPipeline
 from takeup.core.ids import Token
-from takeup.core.model import Lease
+from takeup.core.model import Brief, Lease
 from takeup.dispatch.bell import EVERYTHING, NAMES_MAX, Bell, FileBell, NotifyBell
+from takeup.engine import wire
 from takeup.engine.holding import Hand, Holding, margin_s
-from takeup.engine.loop import Breaker, keep_running
-from takeup.engine.wire import FRAME_BYTES_MAX, Decoder, encode
+from takeup.engine.loop import Breaker, keep_running, pause
+from takeup.engine.wire import FRAME_BYTES_MAX, Decoder, Start, encode, encode_starts
 from takeup.pipelines.loading import absolute, load, load_all, load_one
 from takeup.telemetry.redact import redact
 from takeup.testing.clocks import START
@@ -43,14 +44,42 @@ def test_a_frame_without_measure_is_refused():
         Decoder().feed((FRAME_BYTES_MAX + 1).to_bytes(4, "big"))
 
 
+def test_starts_that_are_too_much_for_one_frame_are_cut(monkeypatch):
+    starts = [Start(n, 1, "h", f"job{n % 2}", "p", "s", n, 1, 1, 3, {"text": "x" * 100}) for n in range(20)]
+    jobs = {"job0": Brief({"a": 1}, None), "job1": Brief({"b": [1]}, "s")}
+    monkeypatch.setattr(wire, "FRAME_BYTES_MAX", 1000)
+    frames = Decoder().feed(encode_starts(starts, jobs))
+    assert len(frames) > 1
+    told = [Start._make(fields) for frame in frames for fields in frame["tasks"]]
+    assert told == starts
+    for frame in frames:
+        assert {job_id: Brief._make(brief) for job_id, brief in frame["jobs"].items()}.items() <= jobs.items()
+    with pytest.raises(InvalidInput, match="exceeds"):
+        encode_starts([starts[0]._replace(parameters={"text": "x" * 1000})], jobs)
+
+
 async def test_a_ring_is_heard_by_all_who_listen_and_kept_for_who_is_busy():
     bell = Bell()
     first, second, other = bell.listen("work"), bell.listen("work"), bell.listen("jobs")
     bell.ring("work", ["a"])
     bell.ring("work", ["b"])
-    assert await first.wait(0.01)
+    never = asyncio.Event()
+    await asyncio.wait_for(pause(never, first, 60), 5)
     assert (first.take(), second.take(), other.take()) == ({"a", "b"}, {"a", "b"}, set())
-    assert not await first.wait(0.01)
+    waiting = asyncio.create_task(pause(never, first, 60))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    bell.ring("work")
+    await asyncio.wait_for(waiting, 5)
+
+
+async def test_a_pause_ends_in_time_and_when_told_to_stop():
+    ear, stop = Bell().listen("work"), asyncio.Event()
+    await asyncio.wait_for(pause(stop, ear, 0.001), 5)
+    waiting = asyncio.create_task(pause(stop, ear, 60))
+    await asyncio.sleep(0)
+    stop.set()
+    await asyncio.wait_for(waiting, 5)
 
 
 def test_too_many_names_mean_everything():
@@ -86,11 +115,32 @@ async def test_rings_travel_to_others_and_not_back():
     await bell.close()
 
 
+async def test_a_hint_travels_with_a_commit_only_after_a_silence():
+    sent: list[str] = []
+
+    async def notify(topic: str, _text: str) -> None:
+        sent.append(topic)
+
+    async def listen(_hear) -> None:
+        await asyncio.Event().wait()
+
+    bell = NotifyBell(notify, listen)
+    assert bell.hint("work").startswith("work ")
+    assert bell.hint("work") == "", "commits with hints wait for each other"
+    bell.ring("work")
+    while not sent:
+        await asyncio.sleep(0.001)
+    assert bell.hint("work") == ""
+    while not bell.hint("work"):
+        await asyncio.sleep(0.001)
+    await bell.close()
+    assert Bell().hint("work") == ""
+
+
 async def test_a_commit_of_another_process_rings():
     marks = iter([1, 1, *[2] * 1000])
     bell = FileBell(lambda: next(marks))
-    ear = bell.listen("work")
-    assert await ear.wait(1)
+    await asyncio.wait_for(pause(asyncio.Event(), bell.listen("work"), 60), 5)
     await bell.close()
 
 

@@ -207,7 +207,7 @@ def check_graph(stages: Sequence[Stage]) -> None:
             splitter_of(stage, by_name)
 
 
-def splitter_of(stage: Stage, by_name: dict[str, Stage]) -> str:
+def splitter_of(stage: Stage, by_name: Mapping[str, Stage]) -> str:
     """The whole stage whose result lists the segments that this stage runs for.
 
     A stage that follows other segment stages shares their segments; the first one has one whole prerequisite.

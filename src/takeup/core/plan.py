@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from takeup.core.errors import InvalidInput, InvalidResult
@@ -13,6 +14,7 @@ from takeup.core.policy import PRIORITY_DEFAULT, check_priority
 
 SEGMENTS_MAX = 100_000
 TEXT_CHARS_MAX = 512
+LAYOUTS_KNOWN_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def plan_job(new: NewJob) -> JobPlan:
     if new.not_before is not None:
         check_moment("not_before", new.not_before)
     spec = canonical_json(dict(new.spec))
-    stages = tuple(_stage_plan(pipeline, stage, i) for i, stage in enumerate(pipeline.stages.values()))
+    stages, needs = _laid_out(pipeline.name, tuple(pipeline.stages.values()))
     return JobPlan(
         pipeline=pipeline.name,
         subject=_text("subject", new.subject if new.subject is not None else _subject(pipeline, new.spec)),
@@ -134,7 +136,7 @@ def plan_job(new: NewJob) -> JobPlan:
         spec=spec,
         spec_hash=digest(canonical_json([pipeline.name, pipeline.version, dict(new.spec)])),
         stages=stages,
-        needs=tuple(_needs(pipeline)),
+        needs=needs,
         tasks=tuple(
             TaskPlan(stage.name, None, "NEW" if stage.needs or new.not_before else "READY")
             for stage in pipeline.stages.values()
@@ -182,27 +184,32 @@ def check_moment(name: str, moment: Any) -> None:
         raise InvalidInput(f"{name} must be a time with a zone, not {moment!r}")
 
 
-def _stage_plan(pipeline: Pipeline, stage: Stage, position: int) -> StagePlan:
+@lru_cache(maxsize=LAYOUTS_KNOWN_MAX)
+def _laid_out(pipeline: str, stages: tuple[Stage, ...]) -> tuple[tuple[StagePlan, ...], tuple[NeedPlan, ...]]:
+    """What is the same for every job of a pipeline."""
+    by_name = {stage.name: stage for stage in stages}
+    plans = tuple(_stage_plan(pipeline, stage, position, by_name) for position, stage in enumerate(stages))
+    needs = tuple(
+        NeedPlan(stage.name, need, per_segment=bool(stage.each and by_name[need].each))
+        for stage in stages
+        for need in stage.needs
+    )
+    return plans, needs
+
+
+def _stage_plan(pipeline: str, stage: Stage, position: int, stages: Mapping[str, Stage]) -> StagePlan:
     return StagePlan(
         stage=stage.name,
         position=position,
-        lane=LanePlan(pipeline.name, stage.name, tuple(sorted(stage.requires)), stage.prefers),
+        lane=LanePlan(pipeline, stage.name, tuple(sorted(stage.requires)), stage.prefers),
         phase=stage.phase,
         lease_s=stage.lease_s,
         stall_s=stage.stall_s,
         max_attempts=1 if stage.retry.kind == "none" else stage.retry.max_attempts,
         retry=canonical_json(stage.retry.as_json()),
         version=stage.version,
-        splitter=splitter_of(stage, pipeline.stages) if stage.each else None,
+        splitter=splitter_of(stage, stages) if stage.each else None,
     )
-
-
-def _needs(pipeline: Pipeline) -> list[NeedPlan]:
-    return [
-        NeedPlan(stage.name, need, per_segment=bool(stage.each and pipeline.stages[need].each))
-        for stage in pipeline.stages.values()
-        for need in stage.needs
-    ]
 
 
 def _subject(pipeline: Pipeline, spec: Mapping[str, Any]) -> str | None:

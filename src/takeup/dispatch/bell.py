@@ -23,7 +23,8 @@ class Ear:
 
     def __init__(self) -> None:
         """Nothing was heard yet."""
-        self._event = asyncio.Event()
+        self._is_rung = False
+        self._wake: Callable[[], None] | None = None
         self._names: set[str] = set()
 
     def hear(self, names: Sequence[str]) -> None:
@@ -31,21 +32,20 @@ class Ear:
         self._names.update(names)
         if len(self._names) > NAMES_MAX:
             self._names = {EVERYTHING}
-        self._event.set()
+        self._is_rung = True
+        if self._wake is not None:
+            self._wake()
 
-    async def wait(self, timeout_s: float) -> bool:
-        """Wait for a ring, so long at most; whether there was one."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._event.wait()
-        except TimeoutError:
-            return False
-        return True
+    def wake(self, listener: Callable[[], None] | None) -> None:
+        """Call this at the next ring, or now if there was one; None: nobody listens any more."""
+        self._wake = listener
+        if listener is not None and self._is_rung:
+            listener()
 
     def take(self) -> set[str]:
         """What the rings since the last time named."""
         names, self._names = self._names, set()
-        self._event.clear()
+        self._is_rung = False
         return names
 
 
@@ -64,8 +64,16 @@ class Bell:
 
     def ring(self, topic: str, names: Sequence[str] = ()) -> None:
         """Tell everybody who listens to this topic."""
+        self.ring_here(topic, names)
+
+    def ring_here(self, topic: str, names: Sequence[str] = ()) -> None:
+        """Tell who listens in this process; the others know already."""
         for ear in self._ears.get(topic, ()):
             ear.hear(names)
+
+    def hint(self, topic: str) -> str:  # noqa: ARG002 - some bells have one
+        """A ring for all other processes that the commit it tells of can carry; empty if it cannot."""
+        return ""
 
     def ring_all(self) -> None:
         """Something changed, nobody knows what."""
@@ -92,14 +100,23 @@ class NotifyBell(Bell):
         self._id = secrets.token_hex(4)
         self._waiting: dict[str, set[str]] = {}
         self._wake = asyncio.Event()
+        self._is_resting = False
         self._tasks = [asyncio.create_task(self._carry()), asyncio.create_task(self._hear())]
 
     def ring(self, topic: str, names: Sequence[str] = ()) -> None:
         """Tell this process now and the others in a moment."""
-        super().ring(topic, names)
+        self.ring_here(topic, names)
         waiting = self._waiting.setdefault(topic, set())
         waiting.update(names)
         self._wake.set()
+
+    def hint(self, topic: str) -> str:
+        """One that travels with a commit, after a silence only: such commits wait for each other."""
+        if self._is_resting:
+            return ""
+        self._is_resting = True
+        self._wake.set()
+        return f"{topic} {self._id}"
 
     async def close(self) -> None:
         """Stop sending and listening."""
@@ -123,8 +140,10 @@ class NotifyBell(Bell):
         while True:
             await self._wake.wait()
             self._wake.clear()
+            self._is_resting = True
             await self.flush()
             await asyncio.sleep(pause_s)
+            self._is_resting = False
             pause_s = min(2 * pause_s, NOTIFY_S_MAX) if self._wake.is_set() else NOTIFY_S_MIN
 
     async def _hear(self) -> None:
@@ -137,7 +156,7 @@ class NotifyBell(Bell):
     def _heard(self, topic: str, text: str) -> None:
         sender, *names = text.split(",")
         if sender != self._id:  # its own ears heard it before it was sent
-            Bell.ring(self, topic, names)
+            self.ring_here(topic, names)
 
 
 class FileBell(Bell):

@@ -23,6 +23,7 @@ POLL_FIRST_S = 0.05
 CLAIM_GROWTH = 10
 SILENT_HEARTBEATS = 3
 FULL_PAUSES_MAX = 6
+SPACE_LOOK_S = 0.5
 
 log = logger("claimer")
 
@@ -53,7 +54,7 @@ class Claimer:
         self._request: ClaimRequest | None = None
         self._beginning: tuple[list[Lease], asyncio.Task[None]] | None = None
         self._asked_at = 0.0
-        self._full_until = 0.0
+        self._full_until = self._look_at = 0.0
         self._full_count = 0
         self._seen_at = clock()
         self._grace_until = 0.0
@@ -91,9 +92,11 @@ class Claimer:
                 wanted = min(limit * CLAIM_GROWTH, self._options.batch) if has_plenty else 1
                 if leases:
                     idle_s = POLL_FIRST_S
-                    self._beginning = leases, asyncio.create_task(self._begin(leases, self._asked_at, stop))
-                    if not has_plenty or limit == 1:
-                        await self._begun()
+                    beginning = self._begin(leases, self._asked_at, stop)
+                    if has_plenty and limit > 1:
+                        self._beginning = leases, asyncio.create_task(beginning)
+                    else:
+                        await beginning
                     continue
                 await pause(stop, self._ear, idle_s)
                 idle_s = min(idle_s * 2, self._options.poll_s)
@@ -177,8 +180,12 @@ class Claimer:
 
     def _has_space(self) -> bool:
         """Whether there is room to work: a worker with a full disk fails every task it takes."""
-        if self._clock() < self._full_until:
+        now = self._clock()
+        if now < self._full_until:
             return False
+        if now < self._look_at:
+            return True
+        self._look_at = now + SPACE_LOOK_S
         for folder in (self._options.setup.storage, self._options.setup.scratch):
             try:
                 folder.mkdir(parents=True, exist_ok=True)

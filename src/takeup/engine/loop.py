@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from takeup.core.errors import TakeupError
 from takeup.dispatch.bell import Ear
@@ -79,9 +79,22 @@ async def keep_running(
 
 async def pause(stop: asyncio.Event, ear: Ear | None, pause_s: float) -> None:
     """Wait for the time, for a ring, or for the end, whatever comes first."""
-    waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(stop.wait())]
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+
+    def end(*_: object) -> None:
+        if not over.done():
+            over.set_result(None)
+
+    stopping = asyncio.ensure_future(stop.wait())
+    stopping.add_done_callback(end)
+    timer = loop.call_later(pause_s, end)
     if ear is not None:
-        waits.append(asyncio.ensure_future(ear.wait(pause_s)))
-    await asyncio.wait(waits, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
-    for wait in waits:
-        wait.cancel()
+        ear.wake(end)
+    try:
+        await over
+    finally:
+        timer.cancel()
+        stopping.cancel()
+        if ear is not None:
+            ear.wake(None)

@@ -25,6 +25,10 @@ PRIVATE = (
 )  # fmt: skip
 """What a runner's environment does not have: a stage has no business with the database."""
 LINE_BYTES_MAX = 8192
+SILENT_S = 30.0
+"""How long a runner without tasks lives on when nothing is heard of its worker."""
+EXTEND_S = 1.0
+"""By how much the life of a runner is made longer at least, so that its guardian is left in peace."""
 START_PAUSE_S, START_PAUSE_S_MAX = 0.5, 30.0
 """How long to wait before a runner is replaced that died while it started; longer each time."""
 
@@ -134,9 +138,10 @@ class Runners:
             self._forget(runner)
 
     def give(self, runner: Runner, starts: Sequence[Start], jobs: Mapping[str, Brief], until: float) -> None:
-        """Hand tasks to a runner, which must be done or extended before `until`."""
+        """Hand tasks to a runner that is killed at `until`, or earlier if it is not extended soon."""
         runner.tasks.update((start.task_id, start.epoch) for start in starts)
-        self.extend(runner, until)
+        if runner.until is None or runner.until > until:
+            self._limit(runner, until)
         self._write(runner, encode_starts(starts, jobs))
 
     def tell(self, runner: Runner, frame: Frame) -> None:
@@ -147,11 +152,19 @@ class Runners:
         if runner.channel is not None and not runner.channel.is_closing():
             runner.channel.write(data)
 
-    def extend(self, runner: Runner, until: float | None) -> None:
-        """Let the guardian kill this runner at that time, and not before."""
-        if runner.until != until:
-            runner.until = until
-            self._order({"op": "until", "id": runner.number, "at": until})
+    def extend(self, runner: Runner, until: float | None, now: float) -> None:
+        """Let the guardian kill this runner at that time; one that does nothing, if its worker falls silent.
+
+        The guardian always knows a time, so a task that may live longer is begun without waking it first.
+        """
+        slack_s = EXTEND_S if until is not None else SILENT_S / 2
+        wanted = now + SILENT_S if until is None else until
+        if runner.until is None or wanted < runner.until or wanted > runner.until + slack_s:
+            self._limit(runner, wanted)
+
+    def _limit(self, runner: Runner, until: float) -> None:
+        runner.until = until
+        self._order({"op": "until", "id": runner.number, "at": until})
 
     def kill(self, runner: Runner, fault: str = "") -> None:
         """End a runner with everything it started; another one takes its place."""

@@ -189,8 +189,6 @@ class Worker:
             if share:
                 holdings = [self._hold(lease, runner, asked_at, now) for lease in share]
                 until = min(h.trusted_until for h in holdings)
-                if runner.tasks and runner.until is not None:
-                    until = min(until, runner.until)
                 self.runners.give(runner, [h.start for h in holdings], self._claimer.jobs, until)
         for (
             lease
@@ -248,6 +246,8 @@ class Worker:
                 self._endings.stopped(holding)
             elif holding.trusted_until <= self._clock():
                 self._endings.forget(holding)
+            elif runner.until is not None and runner.until <= self._clock():
+                self._endings.give_back(holding, "its worker stood still for too long")
             elif runner.fault:
                 self._endings.crashed(holding, f"its process {runner.fault}")
             elif len(lost) > 1 or runner.is_ordered:
@@ -287,7 +287,7 @@ class Worker:
             if not holding.has_ended:
                 until[holding.runner] = min(until.get(holding.runner, holding.dies_at), holding.dies_at)
         for runner in self.runners.all.values():
-            self.runners.extend(runner, until.get(runner.number))
+            self.runners.extend(runner, until.get(runner.number), self._clock())
 
     async def _watch(self) -> None:
         """Kill what does not stop, what takes too long and what can no longer be trusted."""

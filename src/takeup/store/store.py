@@ -290,10 +290,15 @@ class OperatorStore:
         self._driver = driver
         self._random = random
 
-    async def submit(self, jobs: Sequence[NewJob], *, request_id: str | None = None) -> list[str]:
-        """Create jobs, all or none; a job whose key is known is not created again. Answers with their ids."""
+    async def submit(
+        self, jobs: Sequence[NewJob], *, request_id: str | None = None, hint: str = ""
+    ) -> list[str]:
+        """Create jobs, all or none; a job whose key is known is not created again. Answers with their ids.
+
+        A hint is sent with the commit of a few jobs, where the database can.
+        """
         plans = [(new_id("job", self._random), plan_job(job)) for job in jobs]
-        return await self._driver.run(submit.submit, plans, request_id=request_id)
+        return await self._driver.run(submit.submit, plans, request_id=request_id, hint=hint)
 
     async def retry(self, job_ids: Sequence[str], *, request_id: str | None = None) -> list[str]:
         """Run finished jobs again as new ones, planned from their rows; answers with the new ids."""

@@ -46,14 +46,9 @@ def describe(pipeline: Pipeline) -> dict[str, Any]:
 
 async def serve(channel: Channel, pipelines: Mapping[str, Pipeline], setup: Frame) -> None:
     """Obey until the line ends; then this process ends at once, whatever its stages are doing."""
-    loop = asyncio.get_running_loop()
     places = LocalArtifacts(Path(setup["storage"])), Scratch(Path(setup["scratch"]))
     execution = Execution(channel, pipelines, places, threads=setup["threads"])
-
-    def obey(frames: list[Frame]) -> None:
-        loop.call_soon_threadsafe(execution.obey, frames)
-
-    channel.listen(obey, lambda: os._exit(0))
+    channel.listen(execution.obey, lambda: os._exit(0))
     await asyncio.Event().wait()
 
 

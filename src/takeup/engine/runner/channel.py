@@ -1,8 +1,11 @@
 """The runner's end of the line to its worker: frames out, orders in, questions answered."""
 
+import asyncio
 import itertools
+import select
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -13,15 +16,20 @@ READ_BYTES = 1 << 18
 ANSWER_TIMEOUT_S = 60.0
 
 
+Obey = Callable[[list[Frame]], None]
+
+
 class Channel:
-    """One socket; any thread may send, one thread of its own reads."""
+    """One socket; any thread may send, only the event loop's reads."""
 
     def __init__(self, line: socket.socket) -> None:
         """Use this end of a socket pair."""
         self._line = line
+        self._decoder = Decoder()
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
+        self._reader: int | None = None
 
     def send(self, frame: Frame) -> None:
         """Send a frame; a worker that is gone takes this process with it."""
@@ -30,45 +38,61 @@ class Channel:
             self._line.sendall(data)
 
     def ask(self, question: Frame) -> Any:
-        """Ask the worker and wait for its answer; not to be called from the reading thread."""
+        """Ask the worker and wait for its answer: in the event loop by reading on, else until it was read."""
         number = next(self._numbers)
         answer: Future[Any] = Future()
         self._waiting[number] = answer
         try:
             self.send({"op": "ask", "n": number, **question})
+            if threading.get_ident() == self._reader:
+                self._read_until(answer)
             return answer.result(ANSWER_TIMEOUT_S)
         except TimeoutError:
             raise TimeoutError(f"the worker did not answer within {ANSWER_TIMEOUT_S:.0f} s") from None
         finally:
             self._waiting.pop(number, None)
 
-    def listen(self, obey: Callable[[list[Frame]], None], end: Callable[[], None]) -> None:
-        """Start the reading thread: answers go to who asked, everything else to `obey`."""
-        threading.Thread(target=self._read, args=(obey, end), daemon=True, name="takeup-channel").start()
-
     def receive(self) -> Frame | None:
         """The first frame, before anybody listens; None if the worker is gone."""
-        decoder = Decoder()
         while data := self._line.recv(READ_BYTES):
-            frames = decoder.feed(data)
+            frames = self._decoder.feed(data)
             if frames:
                 return frames[0]
         return None
 
-    def _read(self, obey: Callable[[list[Frame]], None], end: Callable[[], None]) -> None:
-        decoder = Decoder()
+    def listen(self, obey: Obey, end: Callable[[], None]) -> None:
+        """Let the running event loop read: answers go to who asked, orders to `obey`."""
+        self._obey, self._end = obey, end
+        self._loop = asyncio.get_running_loop()
+        self._reader = threading.get_ident()
+        self._loop.add_reader(self._line, lambda: self._obey_all(self._read()))
+
+    def _obey_all(self, orders: list[Frame]) -> None:
+        if orders:
+            self._obey(orders)
+
+    def _read(self) -> list[Frame]:
+        """What came, without the answers."""
         try:
-            while data := self._line.recv(READ_BYTES):
-                orders = []
-                for frame in decoder.feed(data):
-                    if frame["op"] == "answer":
-                        self._resolve(frame)
-                    else:
-                        orders.append(frame)
-                if orders:
-                    obey(orders)
-        finally:
-            end()
+            data = self._line.recv(READ_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self._end()
+        frames = self._decoder.feed(data)
+        for frame in frames:
+            if frame["op"] == "answer":
+                self._resolve(frame)
+        return [frame for frame in frames if frame["op"] != "answer"]
+
+    def _read_until(self, answer: Future[Any]) -> None:
+        """Read while the event loop cannot; orders that come meanwhile are obeyed when it can again."""
+        deadline = time.monotonic() + ANSWER_TIMEOUT_S
+        while not answer.done() and (left_s := deadline - time.monotonic()) > 0:
+            if select.select([self._line], [], [], left_s)[0]:
+                self._loop.call_soon(self._obey_all, self._read())
 
     def _resolve(self, frame: Frame) -> None:
         answer = self._waiting.get(frame["n"])

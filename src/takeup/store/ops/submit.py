@@ -1,6 +1,6 @@
 """Creating jobs: idempotent by key, at most one live job a subject, all of a batch or nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from takeup.core.errors import IdempotencyMismatch, SubjectBusy
@@ -14,7 +14,9 @@ from takeup.store.ops.worker import add_lanes_of
 FEW_JOBS = 4
 
 
-def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None) -> Op[list[str]]:
+def submit(
+    plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = None, hint: str = ""
+) -> Op[list[str]]:
     """Create each planned job under its new id, or find the one its key made before; answers with the ids."""
     answers, fresh = yield from _sort_out(plans)
     busy = yield from _busy(fresh)
@@ -24,7 +26,7 @@ def submit(plans: Sequence[tuple[str, JobPlan]], *, request_id: str | None = Non
     if busy:
         raise SubjectBusy(busy)
     if fresh:
-        yield from _insert(fresh, request_id)
+        yield from _insert(fresh, request_id, hint)
     return answers
 
 
@@ -68,37 +70,68 @@ def _busy(fresh: dict[str, JobPlan]) -> Op[str | None]:
     return None
 
 
-def _insert(fresh: dict[str, JobPlan], request_id: str | None) -> Op[None]:
+def _insert(fresh: dict[str, JobPlan], request_id: str | None, hint: str) -> Op[None]:
     """Write all rows of these jobs: a few of them in one statement where the database can."""
-    lane_ids = yield from _lane_ids({stage.lane for plan in fresh.values() for stage in plan.stages})
-    jobs = [_job_row(job_id, plan) for job_id, plan in fresh.items()]
-    stages = [
-        _stage_row(job_id, stage, lane_ids[stage.lane.name])
-        for job_id, plan in fresh.items()
-        for stage in plan.stages
-    ]
-    needs = [(job_id, n.stage, n.needs, n.per_segment) for job_id, plan in fresh.items() for n in plan.needs]
-    planned = [(job_id, task, plan.not_before) for job_id, plan in fresh.items() for task in plan.tasks]
-    tasks = [
-        (position, job_id, task.stage, task.segment, task.status, not_before, task.parameters)
-        for position, (job_id, task, not_before) in enumerate(planned)
-    ]
+    lanes = {stage.lane.name: stage.lane for plan in fresh.values() for stage in plan.stages}
+    rows, names = _Rows(fresh), sorted(lanes)
+    if len(fresh) <= FEW_JOBS and (yield from _insert_few(rows, names, request_id, hint)):
+        return
+    lane_ids = yield from _lane_ids(lanes)
+    if len(fresh) <= FEW_JOBS and (yield from _insert_few(rows, names, request_id, hint)):
+        return
     actor = Actor.OPERATOR
-    if len(fresh) <= FEW_JOBS:
-        rows = yield query(
-            "add_few_jobs", g=jobs, s=stages, n=needs, t=tasks, actor=actor.value, request_id=request_id
-        )
-        if is_whole(rows):
-            return
-    yield query("add_jobs", g=jobs)
-    yield query("add_stages", g=stages)
-    if needs:
-        yield query("add_needs", g=needs)
-    created = yield query("add_tasks", g=tasks)
+    yield query("add_jobs", g=rows.jobs)
+    yield query("add_stages", g=rows.stages(lane_ids))
+    if rows.needs:
+        yield query("add_needs", g=rows.needs)
+    created = yield query("add_tasks", g=rows.tasks)
     births = [(job_id, "create", None, None) for job_id in fresh]
     yield query("log_jobs", g=births, actor=actor.value, request_id=request_id)
     entries = [(row["id"], "create", None, None, None, None) for row in created]
     yield from log_tasks(actor, entries, request_id)
+
+
+def _insert_few(rows: "_Rows", lanes: Sequence[str], request_id: str | None, hint: str) -> Op[bool]:
+    """Whether one statement wrote everything; not if it is not for this database, or a lane is missing."""
+    made = yield query(
+        "add_few_jobs",
+        g=rows.jobs,
+        s=rows.stages({name: name for name in lanes}),
+        n=rows.needs,
+        t=rows.tasks,
+        l=[(name,) for name in lanes],
+        lane_count=len(lanes),
+        actor=Actor.OPERATOR.value,
+        request_id=request_id,
+        hint=hint,
+    )
+    return is_whole(made) and made[0]["whole"] > 0
+
+
+class _Rows:
+    """The rows of jobs that are written, by table."""
+
+    def __init__(self, fresh: dict[str, JobPlan]) -> None:
+        self._fresh = fresh
+        self.jobs = [_job_row(job_id, plan) for job_id, plan in fresh.items()]
+        self.needs = [
+            (job_id, need.stage, need.needs, need.per_segment)
+            for job_id, plan in fresh.items()
+            for need in plan.needs
+        ]
+        planned = [(job_id, task, plan.not_before) for job_id, plan in fresh.items() for task in plan.tasks]
+        self.tasks = [
+            (position, job_id, task.stage, task.segment, task.status, not_before, task.parameters)
+            for position, (job_id, task, not_before) in enumerate(planned)
+        ]
+
+    def stages(self, lanes: Mapping[str, int | str]) -> list[tuple[Any, ...]]:
+        """The stages, with what stands for their lane."""
+        return [
+            _stage_row(job_id, stage, lanes[stage.lane.name])
+            for job_id, plan in self._fresh.items()
+            for stage in plan.stages
+        ]
 
 
 def _job_row(job_id: str, plan: JobPlan) -> tuple[Any, ...]:
@@ -115,12 +148,12 @@ def _job_row(job_id: str, plan: JobPlan) -> tuple[Any, ...]:
     )
 
 
-def _stage_row(job_id: str, stage: StagePlan, lane_id: int) -> tuple[Any, ...]:
+def _stage_row(job_id: str, stage: StagePlan, lane: int | str) -> tuple[Any, ...]:
     return (
         job_id,
         stage.stage,
         stage.position,
-        lane_id,
+        lane,
         stage.phase,
         stage.lease_s,
         stage.stall_s,
@@ -135,9 +168,8 @@ def _lane_row(lane: LanePlan) -> tuple[Any, ...]:
     return lane.name, lane.pipeline, lane.stage, canonical_json(lane.requires), lane.prefers
 
 
-def _lane_ids(lanes: set[LanePlan]) -> Op[dict[str, int]]:
+def _lane_ids(by_name: Mapping[str, LanePlan]) -> Op[dict[str, int]]:
     """The ids of these lanes; new ones are added, and every worker that fits is assigned to them."""
-    by_name = {lane.name: lane for lane in lanes}
     names = [(name,) for name in sorted(by_name)]
     rows = yield query("lanes_by_name", n=names)
     missing = sorted(set(by_name) - {row["name"] for row in rows})

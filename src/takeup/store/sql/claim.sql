@@ -57,7 +57,8 @@ WITH worker AS MATERIALIZED (
   SELECT w.slots_free, LEAST(:limit_count, cardinality(w.slots_free)) AS wanted_count,
     string_to_array(:hashes, ',') AS hashes, {now} AS moment
   FROM (
-    SELECT takeup_free_slots(:worker_id, slots) AS slots_free,
+    SELECT {one CASE WHEN NOT EXISTS (SELECT 1 FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
+        THEN ARRAY[1] ELSE takeup_free_slots(:worker_id, slots) END|takeup_free_slots(:worker_id, slots)} AS slots_free,
       pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate
     FROM workers WHERE id = :worker_id AND status = 'active' AND NOT disabled {apart}
   ) w

@@ -40,7 +40,8 @@ RETURNING id, generation;
 
 -- name: add_few_jobs [postgres]
 -- A job with all of its rows at once, so that submitting one is one round trip and one commit. What is written first is
--- joined without an index, so this is for a few jobs only. The test of `logged` writes the log of a job before its tasks'.
+-- joined without an index, so this is for a few jobs only.
+-- While a lane is missing nothing is written. A hint is heard when the commit is done.
 -- whole
 WITH new_jobs AS (
   INSERT INTO jobs (id, pipeline, subject, live_subject, generation, user_id, idempotency_key, priority, control, status,
@@ -51,16 +52,19 @@ WITH new_jobs AS (
       UNION ALL SELECT generation FROM jobs_archive WHERE subject = g.subject) earlier), 0),
     g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
   FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
+  WHERE (SELECT COUNT(*) FROM lanes WHERE name {among l(name text)}) = :lane_count
   RETURNING id, pipeline, generation, priority, control, status, created_at
 ), new_stages AS (
   INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)
-  SELECT s.job_id, s.stage, s.position, s.lane_id, s.phase, s.lease_s, s.stall_s, s.max_attempts, s.retry, s.version,
+  SELECT j.id, s.stage, s.position, l.id, s.phase, s.lease_s, s.stall_s, s.max_attempts, s.retry, s.version,
     s.splitter, CASE WHEN s.splitter IS NULL THEN {now} END
-  FROM {rows s(job_id text, stage text, position bigint, lane_id bigint, phase text, lease_s double, stall_s double, max_attempts bigint, retry text, version bigint, splitter text)}
+  FROM new_jobs j JOIN {rows s(job_id text, stage text, position bigint, lane text, phase text, lease_s double, stall_s double, max_attempts bigint, retry text, version bigint, splitter text)}
+    ON s.job_id = j.id JOIN lanes l ON l.name = s.lane
   RETURNING job_id, stage, lane_id, phase, lease_s, stall_s, max_attempts, splitter
 ), new_needs AS (
   INSERT INTO task_deps (job_id, stage, needs, per_segment)
-  SELECT n.job_id, n.stage, n.needs, n.per_segment FROM {rows n(job_id text, stage text, needs text, per_segment bool)}
+  SELECT j.id, n.stage, n.needs, n.per_segment
+  FROM new_jobs j JOIN {rows n(job_id text, stage text, needs text, per_segment bool)} ON n.job_id = j.id
 ), new_tasks AS (
   INSERT INTO tasks (job_id, pipeline, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
     available_at, ready_at, max_attempts, lease_s, stall_s, parameters, splits, created_at)
@@ -73,15 +77,15 @@ WITH new_jobs AS (
   ORDER BY t.position
   RETURNING id, job_id, status, generation, epoch, attempt, available_at
 ), logged AS (
-  INSERT INTO audit (logged_at, noun, event, actor, to_status, job_id, generation, request_id)
-  SELECT {now}, 'job', 'create', :actor, status, id, generation, :request_id FROM new_jobs ORDER BY id
-  RETURNING 1
-), logged_tasks AS (
   INSERT INTO audit (logged_at, noun, event, actor, to_status, job_id, task_id, generation, epoch, attempt, available_at, request_id)
-  SELECT {now}, 'task', 'create', :actor, status, job_id, id, generation, epoch, attempt, available_at, :request_id
-  FROM new_tasks WHERE (SELECT COUNT(*) FROM logged) > 0 ORDER BY id
+  SELECT {now}, b.noun, 'create', :actor, b.status, b.job_id, b.task_id, b.generation, b.epoch, b.attempt, b.available_at, :request_id
+  FROM (
+    SELECT 'job' AS noun, status, id AS job_id, CAST(NULL AS BIGINT) AS task_id, generation, CAST(NULL AS BIGINT) AS epoch,
+      CAST(NULL AS INTEGER) AS attempt, CAST(NULL AS TIMESTAMPTZ) AS available_at FROM new_jobs
+    UNION ALL SELECT 'task', status, job_id, id, generation, epoch, attempt, available_at FROM new_tasks
+  ) b ORDER BY b.noun, b.job_id, b.task_id
 )
-SELECT COUNT(*) AS whole FROM new_tasks;
+SELECT COUNT(*) AS whole, CAST((SELECT pg_notify('takeup', :hint) WHERE :hint <> '') AS TEXT) AS told FROM new_jobs;
 
 -- name: add_stages
 INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)

@@ -34,7 +34,13 @@ class OracleOperator:
         self._random = random
         self._recovery = OracleRecovery(state)
 
-    async def submit(self, jobs: Sequence[NewJob], *, request_id: str | None = None) -> list[str]:
+    async def submit(
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        request_id: str | None = None,
+        hint: str = "",  # noqa: ARG002 - nobody listens here
+    ) -> list[str]:
         """Create jobs, all or none; a job whose key is known is not created again."""
         plans = [(new_id("job", self._random), plan_job(job)) for job in jobs]
         known = {
