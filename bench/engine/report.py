@@ -17,8 +17,8 @@ JUDGED = "takeup-postgres"
 RATE_TARGETS = {"procrastinate": 5.0, "dbos": 5.0, "celery": 5.0}
 PGQUEUER_TARGET = 1.0
 LATENCY_TARGET = 1.5
-CEILING = "raw-postgres"
 """No worse than so many times the best is: not worse than that with each of them."""
+CEILING = "raw-postgres"
 
 
 class Comparison(NamedTuple):

@@ -77,7 +77,8 @@ def test_only_durable_peers_and_equal_batches_are_judged():
     }
     assert len(rates) == len(latencies) == len(ours) * len(others)
     assert latencies["takeup-postgres-100 / celery"] is None
-    assert latencies["takeup-postgres-100 / raw-postgres-10"] == 1.5
+    assert latencies["takeup-postgres-100 / celery-durable"] == 1.5
+    assert latencies["takeup-postgres-100 / raw-postgres-10"] is None, "the ceiling"
 
 
 async def test_a_system_is_measured_and_reported(get_postgres, tmp_path):

@@ -17,12 +17,11 @@ from takeup.core.errors import (
     NotFound,
     SubjectBusy,
     TakeupError,
-    UnknownPipeline,
     UnknownStage,
 )
 from takeup.core.ids import Token
 from takeup.core.model import Artifact, Completion, Failure, Held, Lease, Progress, WorkerSpec
-from takeup.core.pipeline import Pipeline, Stage, find_pipeline
+from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import NewJob
 from takeup.core.policy import RetryPolicy
 from takeup.store.ops.claim import ClaimRequest
@@ -259,8 +258,6 @@ def test_a_graph_that_cannot_run(stages):
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(UnknownStage, match="cut, encode, join"):
         FAN.get("upload")
-    with pytest.raises(UnknownPipeline, match="fan, one"):
-        find_pipeline([ONE, FAN], "two")
 
 
 @pytest.mark.parametrize(

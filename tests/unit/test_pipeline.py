@@ -2,8 +2,8 @@
 
 import pytest
 
-from takeup.core.errors import InvalidInput, InvalidPipeline, UnknownPipeline, UnknownStage
-from takeup.core.pipeline import STAGES_MAX, Pipeline, Stage, find_pipeline, sorted_stages, splitter_of
+from takeup.core.errors import InvalidInput, InvalidPipeline, UnknownStage
+from takeup.core.pipeline import STAGES_MAX, Pipeline, Stage, sorted_stages, splitter_of
 from takeup.core.policy import RetryPolicy
 
 
@@ -110,8 +110,19 @@ def test_unknown_names_are_told_with_the_known_ones():
     pipeline = Pipeline.of("demo", [Stage("a"), Stage("b")])
     with pytest.raises(UnknownStage, match="it has: a, b"):
         pipeline.get("c")
-    assert find_pipeline([pipeline], "demo") is pipeline
-    with pytest.raises(UnknownPipeline, match="loaded are: demo"):
-        find_pipeline([pipeline], "other")
-    with pytest.raises(UnknownPipeline, match="loaded are: none"):
-        find_pipeline([], "other")
+
+
+def test_a_stage_that_is_needed_is_known_by_its_function_whatever_it_is_called():
+    pipeline = Pipeline("demo")
+
+    @pipeline.stage(name="first")
+    def begin(ctx):
+        return ctx
+
+    @pipeline.stage(needs=[begin])
+    def second(ctx):
+        return ctx
+
+    assert pipeline.get("second").needs == ("first",)
+    with pytest.raises(InvalidPipeline, match="'print', which is not declared"):
+        pipeline.stage(name="third", needs=[print])(second)

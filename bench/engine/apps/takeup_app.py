@@ -16,6 +16,24 @@ async def noop(_ctx: Context) -> None:
     return
 
 
+whole = Pipeline("whole", lease=60)
+
+
+@whole.stage(name="split")
+def split_whole(ctx: Context) -> dict[str, int]:
+    return {"segments": ctx.parameters["segments"]}
+
+
+@whole.stage(name="noop", needs=[split_whole], each="segment")
+async def noop_of_whole(_ctx: Context) -> None:
+    return
+
+
+@whole.stage(needs=[noop_of_whole])
+async def join(_ctx: Context) -> None:
+    return
+
+
 one = Pipeline("one", lease=60)
 
 

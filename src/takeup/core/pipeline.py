@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from takeup.core.errors import InvalidPipeline, UnknownPipeline, UnknownStage
+from takeup.core.errors import InvalidPipeline, UnknownStage
 from takeup.core.ids import canonical_json
 from takeup.core.machine import PHASES
 from takeup.core.policy import (
@@ -84,7 +84,7 @@ class Pipeline:
             self.add(
                 Stage(
                     name=name or function.__name__,
-                    needs=tuple(n if isinstance(n, str) else n.__name__ for n in needs),
+                    needs=tuple(n if isinstance(n, str) else self._name_of(n) for n in needs),
                     lease_s=self.lease_s if lease is None else parse_duration(lease),
                     stall_s=None if stall is None else parse_duration(stall),
                     timeout_s=None if timeout is None else parse_duration(timeout),
@@ -135,6 +135,11 @@ class Pipeline:
         schedule = Schedule(name, check_cron(cron), check_zone(zone), copied, check_priority(priority))
         self.schedules[name] = schedule
         return schedule
+
+    def _name_of(self, function: StageFunction) -> str:
+        """The stage that this function was declared as, whatever its own name is."""
+        names = [stage.name for stage in self.stages.values() if stage.function is function]
+        return names[0] if names else getattr(function, "__name__", repr(function))
 
     def get(self, name: str) -> Stage:
         """The stage with this name."""
@@ -220,13 +225,3 @@ def splitter_of(stage: Stage, by_name: Mapping[str, Stage]) -> str:
             f"it has {', '.join(sorted(sources)) or 'none'}"
         )
     return sources.pop()
-
-
-def find_pipeline(pipelines: Iterable[Pipeline], name: str) -> Pipeline:
-    """The pipeline with this name among those that are loaded."""
-    known = {pipeline.name: pipeline for pipeline in pipelines}
-    if name not in known:
-        raise UnknownPipeline(
-            f"no pipeline is named {name!r}; loaded are: {', '.join(sorted(known)) or 'none'}"
-        )
-    return known[name]

@@ -89,7 +89,7 @@ class Claimer:
                     continue
                 await self._begun()
                 has_plenty = len(leases) == limit
-                wanted = min(limit * CLAIM_GROWTH, self._options.batch) if has_plenty else 1
+                wanted = min(max(len(leases) * CLAIM_GROWTH, 1), self._options.batch)
                 if leases:
                     idle_s = POLL_FIRST_S
                     beginning = self._begin(leases, self._asked_at, stop)

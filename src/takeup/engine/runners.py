@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
+import math
 import os
 import socket
 import subprocess
@@ -157,10 +158,12 @@ class Runners:
 
         The guardian always knows a time, so a task that may live longer is begun without waking it first.
         """
-        slack_s = EXTEND_S if until is not None else SILENT_S / 2
-        wanted = now + SILENT_S if until is None else until
-        if runner.until is None or wanted < runner.until or wanted > runner.until + slack_s:
-            self._limit(runner, wanted)
+        known = -math.inf if runner.until is None else runner.until
+        if until is None:
+            if known < now + SILENT_S / 2:
+                self._limit(runner, now + SILENT_S)
+        elif until < known or until > known + EXTEND_S:
+            self._limit(runner, until)
 
     def _limit(self, runner: Runner, until: float) -> None:
         runner.until = until
