@@ -21,6 +21,8 @@ from takeup.telemetry.logs import logger
 BRIEFS_MAX = 256
 POLL_FIRST_S = 0.05
 CLAIM_GROWTH = 10
+FIRST_PAUSE_S = 0.003
+"""What a task that came alone is given to begin before the worker and the database look for more."""
 SILENT_HEARTBEATS = 3
 FULL_PAUSES_MAX = 6
 SPACE_LOOK_S = 0.5
@@ -97,6 +99,8 @@ class Claimer:
                         self._beginning = leases, asyncio.create_task(beginning)
                     else:
                         await beginning
+                    if limit == 1:
+                        await pause(stop, self._ear, FIRST_PAUSE_S)
                     continue
                 await pause(stop, self._ear, idle_s)
                 idle_s = min(idle_s * 2, self._options.poll_s)

@@ -98,13 +98,13 @@ WITH worker AS MATERIALIZED (
 ), furthest AS (
   SELECT DISTINCT ON (job_id) job_id, phase FROM moved ORDER BY job_id, {phase_rank phase} DESC
 )
-SELECT id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, lease_s, lease_expires_at,
-  parameters, epoch, nonce_hash, {one (SELECT spec FROM jobs WHERE id = job_id) AS spec, (SELECT subject FROM jobs WHERE id = job_id) AS subject,|} (
+SELECT m.id, m.job_id, m.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.lease_s,
+  m.lease_expires_at, m.parameters, m.epoch, m.nonce_hash, {one b.spec, b.subject,|} (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, d.phase, :request_id, {now}))
     FROM {one moved|furthest} d JOIN jobs j ON j.id = d.job_id
     WHERE {phase_rank j.status} < {phase_rank d.phase}
   ) AS whole
-FROM moved;
+FROM moved m {one JOIN jobs b ON b.id = m.job_id|};
 
 -- name: add_claim
 INSERT INTO claims (request_id, worker_id, claimed_at) VALUES (:request_id, :worker_id, {now});

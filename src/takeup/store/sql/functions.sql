@@ -39,14 +39,16 @@ END $$;
 CREATE OR REPLACE FUNCTION takeup_start_job(job TEXT, furthest TEXT, request TEXT, moment TIMESTAMPTZ) RETURNS VOID
 LANGUAGE plpgsql AS $$
 DECLARE
-  former jobs%ROWTYPE;
+  former TEXT;
+  made_for INTEGER;
 BEGIN
-  SELECT * INTO former FROM jobs WHERE id = job FOR NO KEY UPDATE;
-  IF {phase_rank former.status} < {phase_rank furthest} THEN
-    UPDATE jobs SET status = furthest, started_at = COALESCE(started_at, moment), updated_at = moment, version = version + 1
-    WHERE id = job;
+  UPDATE jobs j SET status = furthest, started_at = COALESCE(j.started_at, moment), updated_at = moment, version = j.version + 1
+  FROM (SELECT id, status FROM jobs WHERE id = job FOR NO KEY UPDATE) f
+  WHERE j.id = f.id AND {phase_rank f.status} < {phase_rank furthest}
+  RETURNING f.status, j.generation INTO former, made_for;
+  IF FOUND THEN
     INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, generation, request_id)
-    VALUES (moment, 'job', 'enter_' || furthest, 'store', former.status, furthest, job, former.generation, request);
+    VALUES (moment, 'job', 'enter_' || furthest, 'store', former, furthest, job, made_for, request);
   END IF;
 END $$;
 
