@@ -44,10 +44,10 @@ class App:
         """Create jobs and say so."""
         hint = self.bell.hint("work") if len(jobs) <= FEW_JOBS else ""
         ids = await self.store.operator.submit(jobs, hint=hint)
-        if hint:
+        if hint and not any(job.idempotency_key for job in jobs):
             self.bell.ring_here("work")
         else:
-            self.bell.ring("work")
+            self.bell.ring("work")  # a key may have made its job before, in a commit that nobody was told of
         return ids
 
     def orchestrator(self) -> Orchestrator:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from takeup.engine import runners, worker
+from takeup.engine import runners
 from takeup.pipelines.loading import load_one
 from tests.engine.scene import Scene
 
@@ -22,6 +22,32 @@ async def spoil(ctx):
     ctx.parameters["names"].append(ctx.segment)
     ctx.spec["names"].append("spoiled")
     return {"names": ctx.parameters["names"], "split": ctx.inputs["split"].result["segments"]}
+"""
+
+BRIEF = """
+import time
+from takeup import Pipeline
+brief = Pipeline("brief", lease=1)
+
+@brief.stage()
+def work(ctx):
+    time.sleep(2.5)
+"""
+
+PAIR = """
+import asyncio
+from takeup import Pipeline
+pair = Pipeline("pair", lease=10)
+
+@pair.stage()
+async def work(ctx):
+    seconds = 300 if ctx.parameters["for_ever"] else 3
+    while seconds > 0:
+        try:
+            await asyncio.sleep(0.05)
+            seconds -= 0.05
+        except asyncio.CancelledError:
+            pass
 """
 
 
@@ -43,7 +69,7 @@ async def test_an_idle_runner_goes_with_a_silent_worker_and_is_replaced(
     small_scene: Scene, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(runners, "SILENT_S", 0.4)
-    (one,) = [await small_scene.start_worker("w", slots=1)]
+    one = await small_scene.start_worker("w", slots=1)
     await small_scene.until(lambda: all(r.until is not None for r in one.runners.all.values()))
     before = set(one.runners.all)
     monkeypatch.setattr(one, "_reckon", lambda: None)  # nothing is heard of it any more
@@ -55,16 +81,43 @@ async def test_an_idle_runner_goes_with_a_silent_worker_and_is_replaced(
 async def test_a_task_whose_worker_stood_still_is_handed_back_and_not_blamed(
     small_scene: Scene, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(runners, "SILENT_S", 0.5)
-    monkeypatch.setattr(worker, "WATCH_TICK_S", 0.1)
     one = await small_scene.start_worker("w", slots=1)
-    await small_scene.until(lambda: all(r.until is not None for r in one.runners.all.values()))
+    job_id = await small_scene.act("sleep", seconds=300)
+    await small_scene.running(job_id)
+    await small_scene.until(lambda: any(r.tasks for r in one.runners.all.values()))
     monkeypatch.setattr(one, "_reckon", lambda: None)
-    job_id = await small_scene.act("sleep", seconds=0.9)
+    (runner,) = one.runners.all.values()
+    one.runners._limit(runner, one._clock())  # as if nothing had been extended for long
     async with asyncio.timeout(20):
         while "release" not in await small_scene.moves(job_id):
             await asyncio.sleep(0.02)
-    monkeypatch.undo()
+    (release,) = [event for event in await small_scene.events(job_id) if event.event == "release"]
+    assert release.reason == "its worker stood still for too long"
+    await small_scene.store.operator.cancel([job_id])
+
+
+async def test_the_shortest_lease_is_kept_for_as_long_as_its_task_runs(small_scene: Scene, tmp_path: Path):
+    path = tmp_path / "brief.py"
+    path.write_text(BRIEF)
+    await small_scene.start_worker("w", sources=(str(path),), slots=1)
+    small_scene.pipelines["brief"] = load_one(str(path))
+    job_id = await small_scene.submit("brief")
     assert (await small_scene.finished(job_id)).status == "completed"
-    (task,) = await small_scene.store.read.tasks(job_id)
-    assert task.attempt == 1, "the attempt was given back"
+    moves = await small_scene.moves(job_id)
+    assert moves.count("claim") == 1, moves
+
+
+async def test_who_ran_beside_a_task_that_would_not_stop_is_handed_back(small_scene: Scene, tmp_path: Path):
+    path = tmp_path / "pair.py"
+    path.write_text(PAIR)
+    await small_scene.start_worker("w", sources=(str(path),), slots=2, processes=1)
+    small_scene.pipelines["pair"] = load_one(str(path))
+    stubborn = await small_scene.submit("pair", {"for_ever": True})
+    other = await small_scene.submit("pair", {"for_ever": False})
+    await small_scene.running(stubborn)
+    await small_scene.running(other)
+    await small_scene.store.operator.cancel([stubborn])
+    assert (await small_scene.finished(other)).status == "completed"
+    releases = [event.reason or "" for event in await small_scene.events(other) if event.event == "release"]
+    assert releases
+    assert all("its runner" in reason for reason in releases), "the worker did not stand still"

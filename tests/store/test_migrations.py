@@ -194,6 +194,15 @@ async def triggers_of(url: str) -> list[str]:
     return [name for (name,) in await ask(url, found)]
 
 
+async def test_functions_of_another_version_are_named_and_not_used(postgres_url):
+    await ask(postgres_url, "UPDATE schema_guards SET fingerprint = 'older' RETURNING fingerprint")
+    with pytest.raises(SchemaMissing, match="those of another Takeup") as caught:
+        await Store.open(postgres_url)
+    assert "db upgrade" in caught.value.help
+    await upgrade_schema(postgres_url)
+    await (await Store.open(postgres_url)).close()
+
+
 def test_migrations_are_numbered_from_one_without_gaps():
     found = migrate.migrations()
     assert [migration.version for migration in found] == list(range(1, len(found) + 1))

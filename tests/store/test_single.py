@@ -19,18 +19,22 @@ async def store(postgres_url):
 async def test_a_hint_is_heard_when_its_job_can_be_claimed(store: Store):
     heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     listening = asyncio.create_task(store.driver.listen(lambda *words: heard.put_nowait(words)))
-    await asyncio.sleep(0.3)
     await add_worker(store, "w")
-    for _ in range(2):  # the first has to make its lane before
-        (job_id,) = await store.operator.submit([NewJob(ONE)], hint="work somebody")
-        assert await asyncio.wait_for(heard.get(), 5) == ("work", "somebody")
+    while heard.empty():
+        await store.driver.notify("listen", "now")
+        await asyncio.sleep(0.01)
+    for number in range(2):  # the first has to make its lane before
+        (job_id,) = await store.operator.submit([NewJob(ONE)], hint=f"work {number}")
         (lease,) = await store.worker.claim(claim_request("w"))
         assert lease.job_id == job_id
-        while not heard.empty():
-            heard.get_nowait()
     await store.operator.submit([NewJob(ONE)])
-    await asyncio.sleep(0.1)
-    assert heard.empty(), "nothing is told that was not asked for"
+    await store.driver.notify("work", "the last")
+    told: list[str] = []
+    async with asyncio.timeout(5):
+        while "the last" not in told:
+            topic, text = await heard.get()
+            told += [text] if topic == "work" else []
+    assert told == ["0", "1", "the last"], "once each, and only what was asked for"
     listening.cancel()
 
 

@@ -137,9 +137,9 @@ class Pipeline:
         return schedule
 
     def _name_of(self, function: StageFunction) -> str:
-        """The stage that this function was declared as, whatever its own name is."""
+        """The stage that this function was declared as, whatever its own name is; that, if it is several."""
         names = [stage.name for stage in self.stages.values() if stage.function is function]
-        return names[0] if names else getattr(function, "__name__", repr(function))
+        return names[0] if len(names) == 1 else getattr(function, "__name__", repr(function))
 
     def get(self, name: str) -> Stage:
         """The stage with this name."""

@@ -14,6 +14,8 @@ NAMES_MAX = 100
 """More names than this in one ring, and it means: look at everything."""
 EVERYTHING = "*"
 NOTIFY_S_MIN, NOTIFY_S_MAX = 0.005, 0.1
+HINT_S_MIN = 0.02
+"""How often a commit may carry a hint at most: such commits of one database wait for each other."""
 RECONNECT_S = 1.0
 LOOK_EVERY_S = 0.02
 
@@ -101,6 +103,7 @@ class NotifyBell(Bell):
         self._waiting: dict[str, set[str]] = {}
         self._wake = asyncio.Event()
         self._is_resting = False
+        self._hint_at = 0.0
         self._tasks = [asyncio.create_task(self._carry()), asyncio.create_task(self._hear())]
 
     def ring(self, topic: str, names: Sequence[str] = ()) -> None:
@@ -111,11 +114,11 @@ class NotifyBell(Bell):
         self._wake.set()
 
     def hint(self, topic: str) -> str:
-        """One that travels with a commit, after a silence only: such commits wait for each other."""
-        if self._is_resting:
+        """One that travels with a commit, if that is not too soon after the last one."""
+        now = asyncio.get_running_loop().time()
+        if self._is_resting or now < self._hint_at:
             return ""
-        self._is_resting = True
-        self._wake.set()
+        self._hint_at = now + HINT_S_MIN
         return f"{topic} {self._id}"
 
     async def close(self) -> None:

@@ -75,11 +75,14 @@ class Claimer:
         idle_s, wanted, breaker = POLL_FIRST_S, 1, Breaker(last_s=5.0)
         try:
             while not stop.is_set() and not is_draining():
-                limit = min(self._room(), wanted)
-                if limit < 1 or not self._has_space():
-                    await self._begun()
+                room = self._room()
+                if room < 1 and self._beginning is not None:
+                    await self._begun()  # and look again: tasks may have ended meanwhile
+                    continue
+                if room < 1 or not self._has_space():
                     await self._until_free(stop)
                     continue
+                limit = min(room, wanted)
                 self._ear.take()
                 try:
                     leases = await self._claim(limit)
@@ -90,7 +93,7 @@ class Claimer:
                     await pause(stop, None, breaker.fail())
                     continue
                 await self._begun()
-                has_plenty = len(leases) == limit
+                has_plenty, came_alone = len(leases) == limit, wanted < room
                 wanted = min(max(len(leases) * CLAIM_GROWTH, 1), self._options.batch)
                 if leases:
                     idle_s = POLL_FIRST_S
@@ -99,7 +102,7 @@ class Claimer:
                         self._beginning = leases, asyncio.create_task(beginning)
                     else:
                         await beginning
-                    if limit == 1:
+                    if limit == 1 and came_alone:
                         await pause(stop, self._ear, FIRST_PAUSE_S)
                     continue
                 await pause(stop, self._ear, idle_s)
@@ -109,7 +112,7 @@ class Claimer:
 
     def _room(self) -> int:
         """How many tasks to ask for, with those in mind that are not begun yet."""
-        coming = len(self._beginning[0]) if self._beginning else 0
+        coming = len(self._beginning[0]) if self._beginning and not self._beginning[1].done() else 0
         slots = self._options.spec.slots - len(self._hand)
         return min(min(self._runners.free, slots) - coming, self._options.batch)
 
@@ -129,6 +132,7 @@ class Claimer:
     def note_full_disk(self) -> None:
         """A task found no space: take nothing for a while, and longer each time."""
         self._full_count = min(self._full_count + 1, FULL_PAUSES_MAX)
+        self._look_at = 0.0
         self._full_until = self._clock() + self._options.heartbeat_s * 2.0 ** (self._full_count - 1)
 
     def note_success(self) -> None:

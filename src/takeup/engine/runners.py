@@ -27,9 +27,9 @@ PRIVATE = (
 """What a runner's environment does not have: a stage has no business with the database."""
 LINE_BYTES_MAX = 8192
 SILENT_S = 30.0
-"""How long a runner without tasks lives on when nothing is heard of its worker."""
+"""How long a runner without tasks lives on at least when nothing is heard of its worker."""
 EXTEND_S = 1.0
-"""By how much the life of a runner is made longer at least, so that its guardian is left in peace."""
+"""So little longer is not worth waking the guardian, unless it is half of what a runner has left."""
 START_PAUSE_S, START_PAUSE_S_MAX = 0.5, 30.0
 """How long to wait before a runner is replaced that died while it started; longer each time."""
 
@@ -162,7 +162,7 @@ class Runners:
         if until is None:
             if known < now + SILENT_S / 2:
                 self._limit(runner, now + SILENT_S)
-        elif until < known or until > known + EXTEND_S:
+        elif until < known or until - known > min(EXTEND_S, max(known - now, 0.0) / 2):
             self._limit(runner, until)
 
     def _limit(self, runner: Runner, until: float) -> None:

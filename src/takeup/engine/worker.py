@@ -246,12 +246,12 @@ class Worker:
                 self._endings.stopped(holding)
             elif holding.trusted_until <= self._clock():
                 self._endings.forget(holding)
-            elif runner.until is not None and runner.until <= self._clock():
-                self._endings.give_back(holding, "its worker stood still for too long")
             elif runner.fault:
                 self._endings.crashed(holding, f"its process {runner.fault}")
             elif len(lost) > 1 or runner.is_ordered:
                 self._endings.give_back(holding, f"its runner {how}")
+            elif runner.until is not None and runner.until <= self._clock():
+                self._endings.give_back(holding, "its worker stood still for too long")
             else:
                 self._endings.crashed(holding, f"its process {how}")
 

@@ -89,6 +89,8 @@ def check(dialect: Dialect) -> Op[int]:
     current = yield from _version()
     if current < newest():
         raise SchemaMissing(f"the database has schema {current}, this Takeup needs {newest()}")
+    if dialect.name == "postgres" and not (yield from _has_guards(dialect)):
+        raise SchemaMissing("the functions and guards in the database are those of another Takeup")
     return current
 
 
@@ -101,13 +103,18 @@ def _version() -> Op[int]:
 
 
 def _install_guards(dialect: Dialect) -> Op[None]:
-    print_ = fingerprint(dialect.name)
-    rows = yield Script("SELECT fingerprint FROM schema_guards")
-    if [row["fingerprint"] for row in rows] != [print_]:
+    if not (yield from _has_guards(dialect)):
         for statement in guards(dialect.name):
             yield Script(statement)
+        values = f"('{fingerprint(dialect.name)}')"
         yield Script("DELETE FROM schema_guards")
-        yield Script(f"INSERT INTO schema_guards (fingerprint) VALUES ('{print_}')")  # noqa: S608 - a digest
+        yield Script(f"INSERT INTO schema_guards (fingerprint) VALUES {values}")  # noqa: S608 - a digest
+
+
+def _has_guards(dialect: Dialect) -> Op[bool]:
+    """Whether the guards and functions in the database are those that this code works with."""
+    rows = yield Script("SELECT fingerprint FROM schema_guards")
+    return [row["fingerprint"] for row in rows] == [fingerprint(dialect.name)]
 
 
 _FIND_OLD = {

@@ -45,7 +45,7 @@ def describe(pipeline: Pipeline) -> dict[str, Any]:
 
 
 async def serve(channel: Channel, pipelines: Mapping[str, Pipeline], setup: Frame) -> None:
-    """Obey until the line ends; then this process ends at once, whatever its stages are doing."""
+    """Obey until the line ends, and then end; if a stage blocks this loop, the guardian ends the process."""
     places = LocalArtifacts(Path(setup["storage"])), Scratch(Path(setup["scratch"]))
     execution = Execution(channel, pipelines, places, threads=setup["threads"])
     channel.listen(execution.obey, lambda: os._exit(0))

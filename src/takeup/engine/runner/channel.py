@@ -30,6 +30,7 @@ class Channel:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Any]] = {}
         self._reader: int | None = None
+        self._orders: list[Frame] = []
 
     def send(self, frame: Frame) -> None:
         """Send a frame; a worker that is gone takes this process with it."""
@@ -44,9 +45,10 @@ class Channel:
         self._waiting[number] = answer
         try:
             self.send({"op": "ask", "n": number, **question})
-            if threading.get_ident() == self._reader:
-                self._read_until(answer)
-            return answer.result(ANSWER_TIMEOUT_S)
+            if threading.get_ident() != self._reader:
+                return answer.result(ANSWER_TIMEOUT_S)
+            self._read_until(answer)
+            return answer.result(0)
         except TimeoutError:
             raise TimeoutError(f"the worker did not answer within {ANSWER_TIMEOUT_S:.0f} s") from None
         finally:
@@ -65,34 +67,42 @@ class Channel:
         self._obey, self._end = obey, end
         self._loop = asyncio.get_running_loop()
         self._reader = threading.get_ident()
-        self._loop.add_reader(self._line, lambda: self._obey_all(self._read()))
+        self._loop.add_reader(self._line, self._read_and_obey)
 
-    def _obey_all(self, orders: list[Frame]) -> None:
+    def _read_and_obey(self) -> None:
+        self._read()
+        self._obey_all()
+
+    def _obey_all(self) -> None:
+        """In the order they came, however they were read."""
+        orders, self._orders = self._orders, []
         if orders:
             self._obey(orders)
 
-    def _read(self) -> list[Frame]:
-        """What came, without the answers."""
+    def _read(self) -> None:
+        """Resolve the answers that came, and keep the orders."""
         try:
             data = self._line.recv(READ_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
-            return []
+            return
         except OSError:
             data = b""
         if not data:
             self._end()
-        frames = self._decoder.feed(data)
-        for frame in frames:
+        for frame in self._decoder.feed(data):
             if frame["op"] == "answer":
                 self._resolve(frame)
-        return [frame for frame in frames if frame["op"] != "answer"]
+            else:
+                self._orders.append(frame)
 
     def _read_until(self, answer: Future[Any]) -> None:
         """Read while the event loop cannot; orders that come meanwhile are obeyed when it can again."""
         deadline = time.monotonic() + ANSWER_TIMEOUT_S
         while not answer.done() and (left_s := deadline - time.monotonic()) > 0:
             if select.select([self._line], [], [], left_s)[0]:
-                self._loop.call_soon(self._obey_all, self._read())
+                self._read()
+        if self._orders:
+            self._loop.call_soon(self._obey_all)
 
     def _resolve(self, frame: Frame) -> None:
         answer = self._waiting.get(frame["n"])

@@ -1,4 +1,4 @@
--- What the hot statements of PostgreSQL need not always do: number the free slots of a worker that holds leases, leave
+-- What the hot statements of PostgreSQL need not always do: number the free slots of a worker, leave
 -- tasks to preferred workers, let a job enter a phase, end a job. Inside the statement a plan for it would be started
 -- every time; a function is planned once a session and called when it is needed. Installed together with the guards.
 

@@ -85,7 +85,10 @@ WITH new_jobs AS (
     UNION ALL SELECT 'task', status, job_id, id, generation, epoch, attempt, available_at FROM new_tasks
   ) b ORDER BY b.noun, b.job_id, b.task_id
 )
-SELECT COUNT(*) AS whole, CAST((SELECT pg_notify('takeup', :hint) WHERE :hint <> '') AS TEXT) AS told FROM new_jobs;
+SELECT COUNT(*) AS whole, CAST((
+    SELECT pg_notify('takeup', :hint) WHERE :hint <> '' AND EXISTS (SELECT 1 FROM new_jobs)
+  ) AS TEXT) AS told
+FROM new_jobs;
 
 -- name: add_stages
 INSERT INTO job_stages (job_id, stage, position, lane_id, phase, lease_s, stall_s, max_attempts, retry, version, splitter, expanded_at)
