@@ -176,7 +176,10 @@ def make_folder(folder: Path) -> None:
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise StoreConfig(f"the data directory {folder} cannot be written: {error.strerror}") from error
+        raise StoreConfig(
+            f"the data directory {folder} cannot be written: {error.strerror}",
+            advice="Choose another folder with --data DIR, or get the right to write there.",
+        ) from error
 
 
 async def run_loops(loops: Sequence[Loop], stop: asyncio.Event) -> None:

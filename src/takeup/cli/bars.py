@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.spinner import Spinner
@@ -18,6 +18,7 @@ from takeup.core.why import length
 
 BAR_CHARS = 28
 NOTE_CHARS_MAX = 48
+WHY_CHARS_MAX = 160
 PERCENT = 100.0
 REFRESHES_A_SECOND = 8
 
@@ -47,7 +48,7 @@ class Bars:
         """Leave the last state on the screen."""
         self._live.stop()
 
-    def show(self, job: Job, progress: JobProgress) -> None:
+    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
         """Draw the state of the job; the spinner goes on turning between two looks."""
         grid = Table.grid(padding=(0, 1))
         for column in ("mark", "name", "bar", "percent", "counts", "note"):
@@ -57,7 +58,7 @@ class Bars:
         for stage in progress.stages:
             grid.add_row(*self._stage(stage))
         grid.add_row(*self._job(job, progress))
-        self._drawn = grid
+        self._drawn = Group(grid, Text(f"  {_one_line(why, WHY_CHARS_MAX)}", style="yellow")) if why else grid
 
     def _stage(self, stage: StageProgress) -> tuple[RenderableType, ...]:
         percent = PERCENT * stage.fraction
@@ -110,6 +111,6 @@ def _counts(stage: StageProgress) -> str:
     return f"{stage.done}/{stage.total}{broken}"
 
 
-def _one_line(text: str) -> str:
+def _one_line(text: str, chars_max: int = NOTE_CHARS_MAX) -> str:
     clean = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-    return clean if len(clean) <= NOTE_CHARS_MAX else clean[: NOTE_CHARS_MAX - 1] + "…"
+    return clean if len(clean) <= chars_max else clean[: chars_max - 1] + "…"

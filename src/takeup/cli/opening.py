@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from takeup.cli.options import settings_of
 from takeup.config import Settings
-from takeup.core.errors import SchemaMissing, StoreConfig
+from takeup.core.errors import NoSchema, SchemaMissing, StoreConfig
 from takeup.store import migrate
 from takeup.store.drivers import Driver, connect
 from takeup.store.store import Store
@@ -39,8 +39,8 @@ async def _check(driver: Driver, *, upgrades: bool) -> None:
     """Look at the schema first, which asks for no lock that a writer may hold."""
     try:
         await driver.read(migrate.check, driver.dialect)
-    except SchemaMissing:
-        if not upgrades:
+    except SchemaMissing as error:
+        if not upgrades or isinstance(error, NoSchema):  # a file of somebody else stays as it is
             raise
         await driver.run(migrate.upgrade, driver.dialect)
 
@@ -53,7 +53,11 @@ def must_exist(settings: Settings) -> bool:
     from takeup.store.drivers.embedded import path_of  # noqa: PLC0415 - only for these
 
     path = path_of(settings.database)
-    if path is not None and not path.exists():
+    try:
+        is_there = path is None or path.exists()
+    except OSError as error:
+        raise NoDatabase(f"the database {path} cannot be looked at: {error.strerror}") from error
+    if not is_there:
         raise NoDatabase(f"there is no database {path}")
     return True
 

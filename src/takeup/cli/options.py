@@ -57,7 +57,8 @@ def read_spec(source: str | None) -> dict[str, Any]:
     try:
         text = sys.stdin.read() if source == "-" else Path(source).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSpec(f"the spec {source} cannot be read: {error}") from error
+        advice = "Check the path that --spec names."
+        raise InvalidSpec(f"the spec {source} cannot be read: {error}", advice=advice) from error
     try:
         spec = json.loads(text)
     except ValueError as error:

@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from takeup.core import why as reasons
 from takeup.core.machine import JOB
 from takeup.core.model import Artifact, Job
 from takeup.core.progress import JobProgress
 from takeup.store.store import ReadStore
 
 LOOK_EVERY_S = 0.4
+IDLE_LOOKS = 3
+"""After so many looks at which nothing ran, it is said why."""
 FILES_SHOWN_MAX = 5
 """More files of one stage than this are only counted."""
 
@@ -21,20 +25,28 @@ FILES_SHOWN_MAX = 5
 class Display(Protocol):
     """Where progress is shown."""
 
-    def show(self, job: Job, progress: JobProgress) -> None:
-        """Show the state of the job now."""
+    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
+        """Show the state of the job now, and why nothing happens."""
         ...
 
 
 async def follow(read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S) -> Job:
     """Show the job until it is finished; answers with its last state."""
+    looks_idle = 0
     with display() as shown:
         while True:
             job = await read.job(job_id)  # before the counts, so that those of its end are complete
-            shown.show(job, await read.progress(job_id))
-            if job.status in JOB.final:
+            progress = await read.progress(job_id)
+            is_over = job.status in JOB.final
+            looks_idle = 0 if is_over or any(stage.running for stage in progress.stages) else looks_idle + 1
+            shown.show(job, progress, await _why(read, job_id) if looks_idle >= IDLE_LOOKS else "")
+            if is_over:
                 return job
             await asyncio.sleep(every_s)
+
+
+async def _why(read: ReadStore, job_id: str) -> str:
+    return next(iter(reasons.why(await read.why(job_id))), "")
 
 
 @contextmanager
@@ -56,8 +68,8 @@ class Lines:
         """Nothing was said yet."""
         self._last = ""
 
-    def show(self, job: Job, progress: JobProgress) -> None:
-        """Write the line, if it is a new one."""
+    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
+        """Write the line, if it says something new; a time that runs down is nothing new."""
         status = "paused" if job.control == "PAUSED" and job.status in JOB.live else job.status
         stages = [
             f"{stage.stage} {stage.done}/{stage.total}"
@@ -65,12 +77,18 @@ class Lines:
             for stage in progress.stages
             if stage.is_expanded
         ]
-        text = f"{status}: {', '.join(stages)}"
-        if text != self._last:
-            self._last = text
-            with suppress(OSError):  # nobody may be able to read it; the job goes on
-                sys.stderr.write(text + "\n")
-                sys.stderr.flush()
+        text = f"{status}: {', '.join(stages)}" + (f" ({why})" if why else "")
+        news = re.sub(r"in [\d.]+ \w+", "", text)
+        if news != self._last:
+            self._last = news
+            say(text)
+
+
+def say(text: str) -> None:
+    """A line beside the result; nobody may be able to read it, and the job goes on."""
+    with suppress(OSError):
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
 
 
 def show_result(job: Job, artifacts: Sequence[Artifact], storage: Path, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
 from takeup.cli.options import add_common, read_spec, settings_of
-from takeup.cli.progress import follow, show_result
+from takeup.cli.progress import follow, say, show_result
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig, TakeupError
 from takeup.core.ids import canonical_json, digest
@@ -51,7 +51,9 @@ async def run(options: argparse.Namespace) -> int:
     make_folder(settings.data_dir)
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
-            job = await find_or_submit(app, pipeline, spec)
+            job, is_new = await find_or_submit(app, pipeline, spec)
+            if not is_new:
+                say(_found(job))
             if job.finished_at is None:
                 job = await run_here(app, settings, options, job)
             artifacts = await app.store.read.artifacts(job.id)
@@ -59,16 +61,25 @@ async def run(options: argparse.Namespace) -> int:
     return 0 if job.status == "completed" else 1
 
 
-async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> Job:
-    """The newest job for the same pipeline and spec if it is live or done; else a new one."""
+def _found(job: Job) -> str:
+    if job.finished_at is None:
+        return f"{job.id} was begun before and goes on"
+    return (
+        f"{job.id} was completed before, so nothing is run; `takeup jobs retry {job.id}` runs it again, "
+        "and so does a new `version` of the pipeline"
+    )
+
+
+async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> tuple[Job, bool]:
+    """The newest job for the same pipeline and spec if it is live or done; else a new one, and True."""
     new = NewJob(pipeline, spec)
     plan = plan_job(new)
     subject = plan.subject or f"run:{digest(canonical_json([pipeline.name, pipeline.version, spec]))[:32]}"
     newest = await app.store.read.jobs(JobFilter(subject=subject), limit=1)
     if newest and dict(newest[0].spec) == spec and newest[0].status not in ("failed", "cancelled"):
-        return newest[0]
+        return newest[0], False
     (job_id,) = await app.submit([NewJob(pipeline, spec, subject=subject)])
-    return await app.store.read.job(job_id)
+    return await app.store.read.job(job_id), True
 
 
 async def run_here(app: App, settings: Settings, options: argparse.Namespace, job: Job) -> Job:

@@ -8,6 +8,12 @@ class TakeupError(Exception):
     http_status = 500
     help = "This is a fault in Takeup; please report it with the steps that led here."
 
+    def __init__(self, message: object = "", *, advice: str | None = None) -> None:
+        """`advice` is the help for this very case, where that of the class does not fit."""
+        super().__init__(message)
+        if advice is not None:
+            self.help = advice
+
     @property
     def code(self) -> str:
         """The stable name used in problem documents and `--json` output."""
@@ -153,3 +159,9 @@ class SchemaMissing(StoreConfig):
     """The database has an older schema than this code, or none."""
 
     help = "Run `takeup db upgrade`."
+
+
+class NoSchema(SchemaMissing):
+    """The database is not Takeup's, or is still empty."""
+
+    help = "Run `takeup db upgrade`. If it should be Takeup's already, check --database and --data."

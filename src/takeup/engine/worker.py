@@ -164,6 +164,11 @@ class Worker:
         stages = tuple(
             f"{pipeline}/{stage}" for pipeline, about in known.items() for stage in about["stages"]
         )
+        if not known:
+            raise InvalidPipeline(
+                "there is no pipeline to work for",
+                advice="Name a file: --pipelines flow.py (may be repeated).",
+            )
         if spec.stages != ("*",):
             stages = tuple(s for s in stages if s in spec.stages or f"{s.partition('/')[0]}/*" in spec.stages)
         if not stages:

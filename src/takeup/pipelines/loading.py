@@ -17,6 +17,8 @@ GROUP = "takeup.pipelines"
 INSTALLED = "*"
 """The source that stands for everything installed."""
 
+IMPORTABLE = "Correct it, so that Python can import it."
+
 
 def load_all(sources: Iterable[str]) -> dict[str, Pipeline]:
     """Every pipeline that these sources declare, by name; two of one name are refused."""
@@ -101,7 +103,9 @@ def _declared(module: ModuleType) -> list[Pipeline]:
 
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UnknownPipeline(f"there is no file {path}")
+        raise UnknownPipeline(
+            f"there is no file {path}", advice="Check the path to the file of your pipeline."
+        )
     name = f"takeup_pipeline_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     if spec is None or spec.loader is None:
@@ -114,12 +118,14 @@ def _import_file(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except TakeupError as error:
-        raise InvalidPipeline(f"{path}: {error}{_line_in(path, error)}") from error
+        raise InvalidPipeline(f"{path}: {error}{_line_in(path, error)}", advice=error.help) from error
     except SystemExit as error:
-        raise InvalidPipeline(f"{path} ends the process when it is imported (exit {error.code})") from error
+        raise InvalidPipeline(
+            f"{path} ends the process when it is imported (exit {error.code})", advice=IMPORTABLE
+        ) from error
     except Exception as error:
         raise InvalidPipeline(
-            f"{path} cannot be imported: {_describe(error)}{_line_in(path, error)}"
+            f"{path} cannot be imported: {_describe(error)}{_line_in(path, error)}", advice=IMPORTABLE
         ) from error
     return module
 
@@ -132,11 +138,15 @@ def _import_module(name: str) -> ModuleType:
             raise UnknownPipeline(
                 f"there is no module {name}; a file is written with .py at its end"
             ) from error
-        raise InvalidPipeline(f"module {name} cannot be imported: {_describe(error)}") from error
+        raise InvalidPipeline(
+            f"module {name} cannot be imported: {_describe(error)}", advice=IMPORTABLE
+        ) from error
     except (ValueError, TypeError) as error:
         raise UnknownPipeline(f"{name!r} names no module") from error
     except Exception as error:
-        raise InvalidPipeline(f"module {name} cannot be imported: {_describe(error)}") from error
+        raise InvalidPipeline(
+            f"module {name} cannot be imported: {_describe(error)}", advice=IMPORTABLE
+        ) from error
 
 
 def _describe(error: Exception) -> str:

@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import NamedTuple
 
-from takeup.core.errors import SchemaMissing, SchemaTooNew, StoreConfig
+from takeup.core.errors import NoSchema, SchemaMissing, SchemaTooNew, StoreConfig
 from takeup.store.dialect import Dialect
 from takeup.store.op import Op, Script
 from takeup.store.schema import fingerprint, guards
@@ -85,7 +85,7 @@ def check(dialect: Dialect) -> Op[int]:
     """The schema's version, or an error that says how to get to the one this code needs."""
     tables = yield Script(_FIND_TABLE[dialect.name])
     if not tables:
-        raise SchemaMissing("the database has no Takeup schema")
+        raise NoSchema("the database has no Takeup schema")
     current = yield from _version()
     if current < newest():
         raise SchemaMissing(f"the database has schema {current}, this Takeup needs {newest()}")

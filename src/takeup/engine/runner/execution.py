@@ -26,6 +26,9 @@ from takeup.engine.runner.context import Context
 from takeup.engine.wire import Frame, Start
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+OWN = (f"{Path(__file__).parents[2]}{os.sep}",)
+LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
+"""Where Takeup and Python's own modules are: no line there is the user's."""
 
 End = dict[str, Any]
 
@@ -184,6 +187,11 @@ class Execution:
     def _check(self, context: Context, result: Any) -> dict[str, Any]:
         if result is None and context.stage not in self._splitters[context.pipeline]:
             return {}
+        if result is None:
+            raise InvalidResult(
+                f"stage {context.stage} returned nothing, but others run for each of its segments; "
+                "return {'segments': [...]}"
+            )
         if not isinstance(result, Mapping):
             raise InvalidResult(
                 f"stage {context.stage} returned {type(result).__name__}; return a dict of JSON or nothing"
@@ -219,7 +227,7 @@ def _where(error: Exception) -> str:
     place = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if f"{os.sep}takeup{os.sep}" not in file and not file.startswith("<"):
+        if not file.startswith(("<", *OWN)) and (not file.startswith(LIBRARY) or "-packages" in file):
             place = f"{Path(file).name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place

@@ -44,11 +44,17 @@ class SqliteSession:
         except sqlite3.Error as error:
             raise StoreConfig(f"cannot open the SQLite file {path}: {error}") from error
 
+    def _is_foreign(self) -> bool:
+        """Whether the file has tables, and not ours: it stays as it is, until somebody makes it ours."""
+        names = {row["name"] for row in self.connection.execute("SELECT name FROM sqlite_master")}
+        return bool(names) and "schema_versions" not in names
+
     def _enter_wal(self) -> None:
         """Switch to WAL; of several processes that open a new file, SQLite lets none wait for the others."""
         for _ in range(WAL_TRIES):
             try:
-                self.connection.execute("PRAGMA journal_mode = WAL")
+                if not self._is_foreign():
+                    self.connection.execute("PRAGMA journal_mode = WAL")
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     raise

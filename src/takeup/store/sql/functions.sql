@@ -5,12 +5,11 @@
 -- name: takeup_free_slots [postgres]
 CREATE OR REPLACE FUNCTION takeup_free_slots(worker TEXT, slot_count INTEGER) RETURNS INTEGER[]
 LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  held INTEGER[] := ARRAY(SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = worker);
 BEGIN
-  RETURN ARRAY(
-    SELECT generate_series(1, slot_count)
-    EXCEPT SELECT lease_slot FROM tasks WHERE status = 'RUNNING' AND lease_owner = worker
-    ORDER BY 1
-  );
+  -- A worker that came back with fewer slots may still hold leases on higher ones: they count.
+  RETURN (ARRAY(SELECT generate_series(1, slot_count) EXCEPT SELECT unnest(held) ORDER BY 1))[1:slot_count - cardinality(held)];
 END $$;
 
 -- name: takeup_left_to_others [postgres]

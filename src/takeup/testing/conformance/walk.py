@@ -59,13 +59,13 @@ async def run(ledger: Ledger, command: Command) -> Any:
 
 
 def plain(value: Any, ledger: Ledger) -> Any:
-    """An answer without the numbers that a store gives out as it likes."""
+    """An answer without the numbers that a store gives out as it likes, and what it may bring along."""
     if isinstance(value, Answer):
         return (ledger.key(value.task_id), value.accepted, value.status, value.order, value.expires_at)
     if isinstance(value, Message):
         return (value.topic, value.subject, value.status, value.attempt, value.available_at)
     if isinstance(value, Lease):
-        return (ledger.key(value.task_id), *value[1:])
+        return (ledger.key(value.task_id), *value._replace(brief=None)[1:])
     if isinstance(value, Task | Event):
         raise TypeError("compare rows by their tables")
     if is_dataclass(value):
