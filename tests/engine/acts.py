@@ -145,6 +145,35 @@ def log_what_cannot_be_stored(ctx):
     ctx.log.info("a good line")
 
 
+class Rude(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError
+
+
+def stop_iterating(ctx):
+    return next(iter([]))
+
+
+def be_rude(ctx):
+    raise Rude("not even an exception")
+
+
+def be_mute(ctx):
+    raise Mute
+
+
+def leave_a_generator(ctx):
+    raise GeneratorExit
+
+
+def log_no_number(ctx):
+    ctx.log.info("loss", value=float("nan"), other=float("inf"))
+
+
 ACTS = {
     function.__name__: function
     for function in list(globals().values())

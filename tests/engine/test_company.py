@@ -121,3 +121,17 @@ async def test_who_ran_beside_a_task_that_would_not_stop_is_handed_back(small_sc
     releases = [event.reason or "" for event in await small_scene.events(other) if event.event == "release"]
     assert releases
     assert all("its runner" in reason for reason in releases), "the worker did not stand still"
+
+
+def test_a_time_that_has_passed_is_not_moved(monkeypatch: pytest.MonkeyPatch):
+    orders: list[dict[str, object]] = []
+    some = runners.Runners(
+        runners.RunnerSetup((), Path(), Path()), 1, on_frame=print, on_end=print, on_line=print
+    )
+    monkeypatch.setattr(some, "_order", orders.append)
+    runner = runners.Runner(1, 1)
+    some.extend(runner, None, 100.0)
+    assert runner.until == 100.0 + runners.SILENT_S
+    some.extend(runner, 500.0, runner.until)
+    assert runner.until == 100.0 + runners.SILENT_S, "its guardian kills it now: nobody may think it lives on"
+    assert len(orders) == 1

@@ -3,10 +3,12 @@
 import asyncio
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -210,3 +212,78 @@ async def test_a_name_used_twice_runs_nothing_twice_at_once(small_scene: Scene):
     assert trees <= 1
     await small_scene.store.operator.cancel([job_id])
     await small_scene.store.operator.submit([NewJob(small_scene.pipelines["act"], {"act": "nothing"})])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("stop_iterating", "StopIteration"),
+        ("be_rude", "Rude: not even an exception"),
+        ("be_mute", "its text cannot be made"),
+        ("leave_a_generator", "GeneratorExit"),
+    ],
+)
+async def test_whatever_a_stage_raises_ends_its_attempt(small_scene: Scene, name: str, words: str):
+    await small_scene.start_worker("w", slots=1)
+    job = await small_scene.finished(await small_scene.act(name))
+    assert job.status == "failed"
+    assert words in (job.error or "")
+
+
+async def test_a_log_field_that_is_no_number_is_told_in_words(small_scene: Scene):
+    await small_scene.start_worker("w", slots=1)
+    assert (await small_scene.finished(await small_scene.act("log_no_number"))).status == "completed"
+
+
+UNHASHABLE = """
+from dataclasses import dataclass
+from takeup import Pipeline
+odd = Pipeline("odd")
+
+@dataclass
+class Work:
+    number: int
+
+    def __call__(self, ctx):
+        return {"number": self.number}
+
+odd.stage(name="work")(Work(3))
+"""
+
+
+async def test_a_stage_may_be_any_callable(small_scene: Scene, tmp_path: Path):
+    path = tmp_path / "odd.py"
+    path.write_text(UNHASHABLE)
+    await small_scene.start_worker("w", sources=(str(path),), slots=1)
+    small_scene.pipelines["odd"] = load_one(str(path))
+    job_id = await small_scene.submit("odd")
+    assert (await small_scene.finished(job_id)).status == "completed"
+
+
+async def test_a_database_that_is_away_costs_no_attempt_of_a_reader(small_scene: Scene, tmp_path: Path):
+    path = tmp_path / "chain.py"
+    path.write_text(CHAIN)
+    worker = await small_scene.start_worker("w", sources=(str(path),))
+    small_scene.pipelines["chain"] = load_one(str(path))
+    read, failures = worker._source.inputs, iter([StoreUnavailable("away")] * 3)
+
+    async def inputs(*args: Any, **options: Any) -> Any:
+        for error in failures:
+            raise error
+        return await read(*args, **options)
+
+    worker._source.inputs = inputs
+    job_id = await small_scene.submit("chain")
+    assert (await small_scene.finished(job_id)).status == "completed"
+    assert {task.attempt for task in await small_scene.store.read.tasks(job_id)} == {1}
+    assert next(failures, None) is None
+
+
+async def test_a_frozen_guardian_does_not_keep_its_worker(small_scene: Scene):
+    worker = await small_scene.start_worker("w", slots=1)
+    guardian = worker.runners._guardian
+    assert guardian is not None
+    os.kill(guardian.pid, signal.SIGSTOP)
+    worker.hurry()
+    await asyncio.wait_for(small_scene.workers[0][1], 15)
+    assert guardian.poll() is not None

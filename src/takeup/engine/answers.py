@@ -8,12 +8,16 @@ from takeup.core.errors import NotFound, TakeupError
 from takeup.core.model import InputPage
 from takeup.engine.endings import Endings
 from takeup.engine.holding import Holding
+from takeup.engine.loop import Breaker
 from takeup.engine.runners import Runner, Runners
 from takeup.engine.source import Source
 from takeup.engine.wire import Frame, encode
+from takeup.telemetry.logs import logger
 
 INPUT_WAIT_S = 10.0
 INPUT_LOOK_S = 0.05
+
+log = logger("worker")
 
 
 class Answers:
@@ -31,7 +35,7 @@ class Answers:
     async def give(self, runner: Runner, holding: Holding, question: Frame) -> None:
         """Answer one question; the files that it is about are visible then."""
         try:
-            page = await self._source.inputs(holding.lease, question["stage"], after=question["after"])
+            page = await self._read(holding, question)
             await self._see_to_it(page)
             made = [{"segment": m.segment, "result": m.result, "files": m.files} for m in page.made]
             answer: Mapping[str, Any] = {"value": {"made": made, "after": page.after}}
@@ -39,6 +43,18 @@ class Answers:
         except TakeupError as error:
             answer = {"error": str(error)}
         self._runners.tell(runner, {"op": "answer", "n": question["n"], **answer})
+
+    async def _read(self, holding: Holding, question: Frame) -> InputPage:
+        """Read a page; a source that is away for a while costs time and no attempt."""
+        breaker = Breaker(last_s=2.0)
+        while True:
+            try:
+                return await self._source.inputs(holding.lease, question["stage"], after=question["after"])
+            except TakeupError as error:
+                if not error.retryable or holding.has_ended or self._clock() >= holding.trusted_until:
+                    raise
+                log.warning("inputs not read yet", **holding.about, error=str(error))
+                await asyncio.sleep(breaker.fail())
 
     async def _see_to_it(self, page: InputPage) -> None:
         """Wait until the files of these inputs are visible, and publish them if nobody else does."""

@@ -28,6 +28,7 @@ PRIVATE = (
 LINE_BYTES_MAX = 8192
 SILENT_S = 30.0
 """How long a runner without tasks lives on at least when nothing is heard of its worker."""
+GUARDIAN_END_S = 1.5
 EXTEND_S = 1.0
 """So little longer is not worth waking the guardian, unless it is half of what a runner has left."""
 START_PAUSE_S, START_PAUSE_S_MAX = 0.5, 30.0
@@ -134,7 +135,7 @@ class Runners:
             asyncio.get_running_loop().remove_reader(control)
             control.close()  # the guardian ends its runners when the line is gone
         if self._guardian is not None:
-            await asyncio.to_thread(self._guardian.wait)
+            await asyncio.to_thread(_wait_or_kill, self._guardian)
         for runner in list(self.all.values()):
             self._forget(runner)
 
@@ -159,6 +160,8 @@ class Runners:
         The guardian always knows a time, so a task that may live longer is begun without waking it first.
         """
         known = -math.inf if runner.until is None else runner.until
+        if -math.inf < known <= now:
+            return  # its guardian is ending it, for that very reason
         if until is None:
             if known < now + SILENT_S / 2:
                 self._limit(runner, now + SILENT_S)
@@ -333,6 +336,15 @@ class Runners:
         for transport in (runner.channel, runner.output):
             if transport is not None:
                 transport.close()
+
+
+def _wait_or_kill(guardian: subprocess.Popen[bytes]) -> None:
+    """Wait for its end; if it does not come its runners die with it."""
+    try:
+        guardian.wait(GUARDIAN_END_S)
+    except subprocess.TimeoutExpired:
+        guardian.kill()
+        guardian.wait()
 
 
 def _close_all(fds: Sequence[int]) -> None:

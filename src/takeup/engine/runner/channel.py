@@ -13,7 +13,8 @@ from typing import Any
 from takeup.engine.wire import Decoder, Frame, encode
 
 READ_BYTES = 1 << 18
-ANSWER_TIMEOUT_S = 60.0
+ANSWER_TIMEOUT_S = 3600.0
+"""The worker asks as long as it trusts the lease, and the guardian ends whoever is asked for no more."""
 
 
 Obey = Callable[[list[Frame]], None]

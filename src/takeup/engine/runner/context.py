@@ -1,6 +1,7 @@
 """What a stage is given: parameters and inputs, and ways to put out files, report, log and run commands."""
 
 import asyncio
+import math
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -199,4 +200,6 @@ class Context:
 
 def _plain(value: Any) -> Any:
     """A log field as JSON can hold it."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return repr(value)
     return value if isinstance(value, str | int | float | bool | None) else repr(value)[:MESSAGE_CHARS_MAX]

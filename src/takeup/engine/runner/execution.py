@@ -49,7 +49,7 @@ class Execution:
         self._pipelines = pipelines
         self._splitters = {name: _splitters(pipeline) for name, pipeline in pipelines.items()}
         stages = [stage for pipeline in pipelines.values() for stage in pipeline.stages.values()]
-        self._asyncs = {s.function for s in stages if inspect.iscoroutinefunction(s.function)}
+        self._asyncs = {id(s.function) for s in stages if inspect.iscoroutinefunction(s.function)}
         self._places = places
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="takeup-stage")
         self._is_alone = threads == 1
@@ -66,7 +66,11 @@ class Execution:
         if frame["op"] == "start":
             for fields in frame["tasks"]:
                 start = Start._make(fields)
-                self._begin(start, Brief._make(frame["jobs"][start.job_id]))
+                try:
+                    self._begin(start, Brief._make(frame["jobs"][start.job_id]))
+                except Exception as error:  # noqa: BLE001 - one task that cannot begin must not keep the others
+                    end = _failed(error, retryable=True)
+                    self._tell([end | {"id": start.task_id, "epoch": start.epoch}])
         elif frame["op"] == "cancel" and (frame["id"], frame["epoch"]) in self._running:
             context, task = self._running[frame["id"], frame["epoch"]]
             context.cancelled = True
@@ -89,7 +93,7 @@ class Execution:
             places=self._places,
             channel=self._channel,
             loop=asyncio.get_running_loop(),
-            is_async=stage.function in self._asyncs,
+            is_async=id(stage.function) in self._asyncs,
         )
         task = asyncio.create_task(self._attempt(context, stage))
         self._running[context.task_id, context.folder.epoch] = context, task
@@ -99,6 +103,8 @@ class Execution:
             end = await self._outcome(context, stage)
         except asyncio.CancelledError:
             end = {"how": "cancelled"}
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the task is over
+            end = _failed(error, retryable=True)
         self._running.pop((context.task_id, context.folder.epoch), None)
         end["id"], end["epoch"] = context.task_id, context.folder.epoch
         if context.has_scratch:
@@ -137,7 +143,9 @@ class Execution:
             return _failed(RuntimeError(f"the stage called sys.exit({error.code!r})"), retryable=True)
         except OSError as error:
             return _failed(error, retryable=True) | {"is_disk_full": error.errno in DISK_FULL}
-        except Exception as error:  # noqa: BLE001 - whatever a stage raises ends its attempt, nothing else
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a stage raises ends its attempt, nothing else
             return _failed(error, retryable=True)
 
     async def _work(self, context: Context, stage: Stage) -> End:
@@ -159,7 +167,8 @@ class Execution:
         if context.is_async:
             return await function(context)
         call = copy_context().run
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, function, context)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, call, _call_plain, function, context)
 
     def _key(self, context: Context, stage: Stage) -> str:
         pipeline = f"{context.pipeline}.v{self._pipelines[context.pipeline].version}"
@@ -206,8 +215,19 @@ def _splitters(pipeline: Pipeline) -> frozenset[str]:
     return frozenset(splitter_of(stage, pipeline.stages) for stage in pipeline.stages.values() if stage.each)
 
 
-def _failed(error: Exception, *, retryable: bool) -> End:
-    text = str(error)
+def _call_plain(function: Any, context: Context) -> Any:
+    """Call a stage in its thread; no future can carry a StopIteration out of it."""
+    try:
+        return function(context)
+    except StopIteration as error:
+        raise RuntimeError("the stage raised StopIteration") from error
+
+
+def _failed(error: BaseException, *, retryable: bool) -> End:
+    try:
+        text = str(error)
+    except Exception as worse:  # noqa: BLE001 - even its words may fail
+        text = f"its text cannot be made: {type(worse).__name__}"
     name = "" if isinstance(error, TakeupError | Fatal | Retry) else type(error).__name__
     where = _where(error)
     message = ": ".join(part for part in (name, text) if part) + (f" ({where})" if where else "")
@@ -221,7 +241,7 @@ def _again(error: Retry) -> End:
         return _failed(wrong, retryable=False)
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """The last line of the user's own code that the error passed."""
     traceback = error.__traceback__
     place = ""
