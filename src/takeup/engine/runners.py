@@ -135,7 +135,11 @@ class Runners:
             asyncio.get_running_loop().remove_reader(control)
             control.close()  # the guardian ends its runners when the line is gone
         if self._guardian is not None:
-            await asyncio.to_thread(_wait_or_kill, self._guardian)
+            ended = asyncio.ensure_future(asyncio.to_thread(self._guardian.wait))
+            done, _ = await asyncio.wait((ended,), timeout=GUARDIAN_END_S)
+            if not done:
+                self._guardian.kill()  # it is stuck; its runners die with it
+            await ended
         for runner in list(self.all.values()):
             self._forget(runner)
 
@@ -336,15 +340,6 @@ class Runners:
         for transport in (runner.channel, runner.output):
             if transport is not None:
                 transport.close()
-
-
-def _wait_or_kill(guardian: subprocess.Popen[bytes]) -> None:
-    """Wait for its end; if it does not come its runners die with it."""
-    try:
-        guardian.wait(GUARDIAN_END_S)
-    except subprocess.TimeoutExpired:
-        guardian.kill()
-        guardian.wait()
 
 
 def _close_all(fds: Sequence[int]) -> None:
