@@ -13,7 +13,7 @@ from takeup.core.machine import JOB
 from takeup.core.model import Event, Job
 from takeup.core.plan import NewJob
 from takeup.engine.worker import Worker
-from takeup.pipelines.loading import load_all
+from takeup.pipelines.loading import load_all, load_one
 from takeup.store.store import Store
 
 ACTS = str(Path(__file__).with_name("acts.py"))
@@ -40,6 +40,12 @@ class Scene:
         if task.done():
             task.result()
         return worker
+
+    async def start_worker_on(self, path: Path, text: str, **options: Any) -> Worker:
+        """A worker for a pipeline file of the test's own, which can be submitted by the file's name."""
+        path.write_text(text)
+        self.pipelines[path.stem] = load_one(str(path))
+        return await self.start_worker("w", sources=(str(path),), **options)
 
     async def submit(self, pipeline: str, spec: dict[str, Any] | None = None, **options: Any) -> str:
         (job_id,) = await self.app.submit([NewJob(self.pipelines[pipeline], spec or {}, **options)])

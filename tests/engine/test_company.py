@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from takeup.engine import runners
-from takeup.pipelines.loading import load_one
 from tests.engine.scene import Scene
 
 SPOILS = """
@@ -52,10 +51,7 @@ async def work(ctx):
 
 
 async def test_what_a_task_does_to_its_parameters_no_other_sees(small_scene: Scene, tmp_path: Path):
-    path = tmp_path / "spoils.py"
-    path.write_text(SPOILS)
-    await small_scene.start_worker("w", sources=(str(path),), slots=20, processes=1)
-    small_scene.pipelines["spoils"] = load_one(str(path))
+    await small_scene.start_worker_on(tmp_path / "spoils.py", SPOILS, slots=20, processes=1)
     job_id = await small_scene.submit("spoils", {"names": []})
     assert (await small_scene.finished(job_id)).status == "completed"
     tasks = [task for task in await small_scene.store.read.tasks(job_id) if task.stage == "spoil"]
@@ -97,10 +93,7 @@ async def test_a_task_whose_worker_stood_still_is_handed_back_and_not_blamed(
 
 
 async def test_the_shortest_lease_is_kept_for_as_long_as_its_task_runs(small_scene: Scene, tmp_path: Path):
-    path = tmp_path / "brief.py"
-    path.write_text(BRIEF)
-    await small_scene.start_worker("w", sources=(str(path),), slots=1)
-    small_scene.pipelines["brief"] = load_one(str(path))
+    await small_scene.start_worker_on(tmp_path / "brief.py", BRIEF, slots=1)
     job_id = await small_scene.submit("brief")
     assert (await small_scene.finished(job_id)).status == "completed"
     moves = await small_scene.moves(job_id)
@@ -108,10 +101,7 @@ async def test_the_shortest_lease_is_kept_for_as_long_as_its_task_runs(small_sce
 
 
 async def test_who_ran_beside_a_task_that_would_not_stop_is_handed_back(small_scene: Scene, tmp_path: Path):
-    path = tmp_path / "pair.py"
-    path.write_text(PAIR)
-    await small_scene.start_worker("w", sources=(str(path),), slots=2, processes=1)
-    small_scene.pipelines["pair"] = load_one(str(path))
+    await small_scene.start_worker_on(tmp_path / "pair.py", PAIR, slots=2, processes=1)
     stubborn = await small_scene.submit("pair", {"for_ever": True})
     other = await small_scene.submit("pair", {"for_ever": False})
     await small_scene.running(stubborn)

@@ -17,7 +17,6 @@ from takeup.core.plan import NewJob
 from takeup.dispatch.bell import Bell
 from takeup.engine import claimer
 from takeup.engine.orchestrator import Orchestrator
-from takeup.pipelines.loading import load_one
 from takeup.store.ops.orchestrate import Advance
 from tests.engine.conftest import MARK, wearing
 from tests.engine.scene import ACTS, Scene
@@ -94,11 +93,8 @@ async def test_many_jobs_pass_while_one_stays(small_scene: Scene, monkeypatch: p
 
 async def test_inputs_are_published_by_whoever_needs_them(small_scene: Scene, tmp_path: Path):
     """The worker that made them was killed between the answer and the rename, as far as anybody can tell."""
-    path = tmp_path / "chain.py"
-    path.write_text(CHAIN)
-    worker = await small_scene.start_worker("w", sources=(str(path),))
+    worker = await small_scene.start_worker_on(tmp_path / "chain.py", CHAIN)
     worker._endings._publish = lambda _ending: None
-    small_scene.pipelines["chain"] = load_one(str(path))
     job_id = await small_scene.submit("chain")
     assert (await small_scene.finished(job_id)).status == "completed"
     tasks = {task.stage: task for task in await small_scene.store.read.tasks(job_id)}
@@ -252,19 +248,13 @@ odd.stage(name="work")(Work(3))
 
 
 async def test_a_stage_may_be_any_callable(small_scene: Scene, tmp_path: Path):
-    path = tmp_path / "odd.py"
-    path.write_text(UNHASHABLE)
-    await small_scene.start_worker("w", sources=(str(path),), slots=1)
-    small_scene.pipelines["odd"] = load_one(str(path))
+    await small_scene.start_worker_on(tmp_path / "odd.py", UNHASHABLE, slots=1)
     job_id = await small_scene.submit("odd")
     assert (await small_scene.finished(job_id)).status == "completed"
 
 
 async def test_a_database_that_is_away_costs_no_attempt_of_a_reader(small_scene: Scene, tmp_path: Path):
-    path = tmp_path / "chain.py"
-    path.write_text(CHAIN)
-    worker = await small_scene.start_worker("w", sources=(str(path),))
-    small_scene.pipelines["chain"] = load_one(str(path))
+    worker = await small_scene.start_worker_on(tmp_path / "chain.py", CHAIN)
     read, failures = worker._source.inputs, iter([StoreUnavailable("away")] * 3)
 
     async def inputs(*args: Any, **options: Any) -> Any:

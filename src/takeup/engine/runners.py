@@ -27,7 +27,7 @@ PRIVATE = (
 """What a runner's environment does not have: a stage has no business with the database."""
 LINE_BYTES_MAX = 8192
 SILENT_S = 30.0
-"""How long a runner without tasks lives on at least when nothing is heard of its worker."""
+"""How long an idle runner may live on when nothing is heard of its worker; moved on at half of it."""
 GUARDIAN_END_S = 1.5
 EXTEND_S = 1.0
 """So little longer is not worth waking the guardian, unless it is half of what a runner has left."""

@@ -26,7 +26,7 @@ from takeup.engine.runner.context import Context
 from takeup.engine.wire import Frame, Start
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
-OWN = (f"{Path(__file__).parents[2]}{os.sep}",)
+OWN = f"{Path(__file__).parents[2]}{os.sep}"
 LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
 """Where Takeup and Python's own modules are: no line there is the user's."""
 
@@ -83,9 +83,7 @@ class Execution:
         pipeline = self._pipelines.get(start.pipeline)
         stage = pipeline.stages.get(start.stage) if pipeline else None
         if stage is None:
-            error = Retry(f"this worker knows no stage {start.pipeline}/{start.stage}")
-            self._tell([_failed(error, retryable=True) | {"id": start.task_id, "epoch": start.epoch}])
-            return
+            raise Retry(f"this worker knows no stage {start.pipeline}/{start.stage}")
         context = Context(
             start,
             brief,
@@ -103,7 +101,7 @@ class Execution:
             end = await self._outcome(context, stage)
         except asyncio.CancelledError:
             end = {"how": "cancelled"}
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the task is over
+        except BaseException as error:  # noqa: BLE001 - a GeneratorExit passes by whoever awaits further in
             end = _failed(error, retryable=True)
         self._running.pop((context.task_id, context.folder.epoch), None)
         end["id"], end["epoch"] = context.task_id, context.folder.epoch
@@ -247,7 +245,7 @@ def _where(error: BaseException) -> str:
     place = ""
     while traceback is not None:
         file = traceback.tb_frame.f_code.co_filename
-        if not file.startswith(("<", *OWN)) and (not file.startswith(LIBRARY) or "-packages" in file):
+        if not file.startswith(("<", OWN)) and (not file.startswith(LIBRARY) or "-packages" in file):
             place = f"{Path(file).name}:{traceback.tb_lineno}"
         traceback = traceback.tb_next
     return place
