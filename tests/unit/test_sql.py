@@ -112,6 +112,16 @@ def test_parameters_are_bound_in_each_style():
     assert (bound["a"], bound["g__0"], bound["g__1"]) == (1, [1, 2], ["p", None])
 
 
+def test_one_row_of_each_batch_has_a_text_of_its_own():
+    sql = "SELECT {one 'alone'|'many'} FROM {rows g(x bigint)}{one |, {rows n(y text)}}"
+    many = DIALECTS[0].compile("q", sql)
+    assert (many.batches, many.sql[:13]) == (("g", "n"), "SELECT 'many'")
+    alone = many.fitting({"g": [(1,)], "n": []})
+    assert (alone.batches, alone.sql) == (("g",), "SELECT 'alone' FROM (SELECT CAST($1 AS BIGINT) AS x) AS g")
+    for g, n in ([(1,)], [("y",)]), ([(1,), (2,)], []), ([], []):
+        assert many.fitting({"g": g, "n": n}) is many, "what the short text leaves out must be empty"
+
+
 def test_time_is_a_parameter_or_the_servers():
     assert Dialect("postgres").expand("{now}") == "CAST(:now_at AS TIMESTAMPTZ)"
     assert Dialect("postgres", injected_clock=False).expand("{now}") == "clock_timestamp()"

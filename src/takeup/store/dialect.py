@@ -18,6 +18,7 @@ from takeup.core.machine import CONTROL_STATUS, MACHINES, PHASES
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
 PLACEHOLDER = re.compile(r"\{([a-z_.]+)(?: ([^{}]*))?\}")
+CHOICE = re.compile(r"\{one ((?:[^{}|]|\{[^{}]*\})*)\|((?:[^{}|]|\{[^{}]*\})*)\}")
 PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+?(?:__[0-9]+[no]?)?)(?![a-z0-9_])")
 BATCH = re.compile(r"\{rows (\w+)\(")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -55,16 +56,18 @@ class Statement:
     batches: tuple[str, ...] = ()
     """The parameters that are batches of rows."""
     one: "Statement | None" = None
-    """The same for batches of one row each and a limit of one, if that is another text."""
+    """The same for batches of one row each and a limit of one, if that is another text. A batch that it leaves
+    out must be empty."""
 
     def fitting(self, params: Mapping[str, Any]) -> "Statement":
         """The text that suits these batches and this limit."""
-        if self.one is None or params.get("limit_count", 1) != 1:
+        one = self.one
+        if one is None or params.get("limit_count", 1) != 1:
             return self
         for batch in self.batches:
-            if len(params[batch]) != 1:
+            if len(params[batch]) != (1 if batch in one.batches else 0):
                 return self
-        return self.one
+        return one
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +84,20 @@ class Dialect:
 
     def expand(self, sql: str) -> str:
         """The statement with every `{word}` spelled for this database."""
-        return PLACEHOLDER.sub(self._placeholder, sql)
+        return PLACEHOLDER.sub(self._placeholder, self._chosen(sql))
+
+    def _chosen(self, sql: str) -> str:
+        return CHOICE.sub(lambda match: match[1 if self.one_row else 2], sql)
 
     def compile(self, name: str, sql: str, *, is_alone: bool = False, is_whole: bool = False) -> Statement:
         """The statement with its parameters in this database's style."""
         text, bind = _COMPILERS[self.name](self.expand(sql))
-        statement = Statement(name, text, bind, is_alone or is_whole, is_whole)
-        batches = tuple(dict.fromkeys(BATCH.findall(sql)))
+        batches = tuple(dict.fromkeys(BATCH.findall(self._chosen(sql))))
+        statement = Statement(name, text, bind, is_alone or is_whole, is_whole, batches)
         if self.name != "postgres" or self.one_row or not (batches or "{one " in sql):
             return statement
         one = replace(self, one_row=True).compile(f"{name} of one", sql, is_alone=is_alone, is_whole=is_whole)
-        return replace(statement, batches=batches, one=one)
+        return replace(statement, one=one)
 
     def _placeholder(self, match: re.Match[str]) -> str:
         word, argument = match[1], match[2]
@@ -103,9 +109,6 @@ class Dialect:
             return self._rows(argument)
         if word == "among":
             return self._among(argument)
-        if word == "one":
-            one, many = argument.split("|")
-            return one if self.one_row else many
         text = _SHARED.get(word) or _WORDS[self.name][word]
         return text.replace("*", argument) if argument else text
 

@@ -61,17 +61,17 @@ WITH new_jobs AS (
   FROM new_jobs j JOIN {rows s(job_id text, stage text, position bigint, lane text, phase text, lease_s double, stall_s double, max_attempts bigint, retry text, version bigint, splitter text)}
     ON s.job_id = j.id JOIN lanes l ON l.name = s.lane
   RETURNING job_id, stage, lane_id, phase, lease_s, stall_s, max_attempts, splitter
-), new_needs AS (
+){one |, new_needs AS (
   INSERT INTO task_deps (job_id, stage, needs, per_segment)
   SELECT j.id, n.stage, n.needs, n.per_segment
   FROM new_jobs j JOIN {rows n(job_id text, stage text, needs text, per_segment bool)} ON n.job_id = j.id
-), new_tasks AS (
+)}, new_tasks AS (
   INSERT INTO tasks (job_id, pipeline, stage, segment, generation, status, phase, lane_id, priority, control, job_control,
     available_at, ready_at, max_attempts, lease_s, stall_s, parameters, splits, created_at)
   SELECT j.id, j.pipeline, s.stage, t.segment, j.generation, t.status, s.phase, s.lane_id, j.priority, 'READY', j.control,
     COALESCE(t.available_at, j.created_at), CASE WHEN t.status = 'READY' THEN {now} END,
     s.max_attempts, s.lease_s, s.stall_s, t.parameters,
-    EXISTS (SELECT 1 FROM new_stages o WHERE o.job_id = t.job_id AND o.splitter = t.stage), {now}
+    {one FALSE|EXISTS (SELECT 1 FROM new_stages o WHERE o.job_id = t.job_id AND o.splitter = t.stage)}, {now}
   FROM {rows t(position bigint, job_id text, stage text, segment bigint, status text, available_at time, parameters text)}
   JOIN new_jobs j ON j.id = t.job_id JOIN new_stages s ON s.job_id = t.job_id AND s.stage = t.stage
   ORDER BY t.position
