@@ -94,5 +94,7 @@ def indexes_of(plan: Plan) -> set[str]:
     return {node["Index Name"] for node in nodes_of(plan) if "Index Name" in node}
 
 
-def buffers_of(plan: Plan) -> int:
-    return int(plan["Plan"]["Shared Hit Blocks"] + plan["Plan"]["Shared Read Blocks"])
+def buffers_of(plan: Plan, index: str | None = None) -> int:
+    """The pages that the statement read, or that it read to look into this index."""
+    nodes = [node for node in nodes_of(plan) if node.get("Index Name") == index] if index else [plan["Plan"]]
+    return int(sum(node["Shared Hit Blocks"] + node["Shared Read Blocks"] for node in nodes))

@@ -8,6 +8,7 @@ import pytest
 from takeup.core.errors import IllegalMove, InvalidInput, InvalidResult, NotFound, VersionMismatch
 from takeup.core.ids import Token, nonce_hash
 from takeup.core.model import Completion, Failure, Held, Progress
+from takeup.core.policy import REFUNDS_MAX
 from takeup.store.op import Op, Query, Rows
 from takeup.store.ops import claim, operate, orchestrate, recover, report
 from takeup.store.ops.claim import ClaimRequest
@@ -127,7 +128,12 @@ def test_a_failure_ends_by_its_attempts(attempt, retryable, status, delay_s):
 
 @pytest.mark.parametrize(
     ("attempt", "refunds", "expected"),
-    [(1, 0, ("READY", 1)), (3, 2, ("READY", 1)), (2, 3, ("READY", 0)), (3, 3, ("FAILED", 0))],
+    [
+        (1, 0, ("READY", 1)),
+        (3, REFUNDS_MAX - 1, ("READY", 1)),
+        (2, REFUNDS_MAX, ("READY", 0)),
+        (3, REFUNDS_MAX, ("FAILED", 0)),
+    ],
 )
 def test_a_release_refunds_a_few_times(attempt, refunds, expected):
     context = {

@@ -13,7 +13,7 @@ DELAY_S_MAX = 30 * 86_400.0
 LEASE_S_MIN, LEASE_S_MAX = 1.0, 86_400.0
 PRIORITY_MIN, PRIORITY_MAX, PRIORITY_DEFAULT = 0, 10, 5
 REFUNDS_MAX = 20
-"""How often a released attempt is given back to one task: a long one outlives many deployments, and a task that
+"""How often a released attempt is given back to one task: a long one outlives many deployments, and one that
 is handed back for ever still ends."""
 
 

@@ -152,6 +152,7 @@ class Claimer:
                 secrets.token_hex(16),
                 limit,
                 self._options.defer_s,
+                may_skim=True,
             )
         takes_back = self._clock() >= self._grace_until
         leases = await self._source.claim(self._request, takes_back=takes_back)

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from takeup.core.errors import InvalidInput
 from takeup.core.machine import CONTROL_STATUS, MACHINES, PHASES
+from takeup.core.policy import PRIORITY_MAX
 
 DialectName = Literal["postgres", "sqlite", "duckdb"]
 
@@ -56,8 +57,8 @@ class Statement:
     batches: tuple[str, ...] = ()
     """The parameters that are batches of rows."""
     one: "Statement | None" = None
-    """The same for batches of one row each and a limit of one, if that is another text. A batch that it leaves
-    out must be empty."""
+    """The same for batches of one row each and a limit of one, if that is another text. A batch that it
+    leaves out must be empty."""
 
     def fitting(self, params: Mapping[str, Any]) -> "Statement":
         """The text that suits these batches and this limit."""
@@ -165,6 +166,8 @@ _SHARED = {
     # A batch must be found by its ids, so the planner may not judge the guard: CASE hides it.
     "guard": "(CASE WHEN",
     "end": "THEN 1 = 1 ELSE 1 = 0 END)",
+    # A rank before that of the highest priority.
+    "before_first": str(-PRIORITY_MAX - 1),
     # Part of every holder's guard: an operator can switch a worker off in mid-run.
     "enabled": "EXISTS (SELECT 1 FROM workers w WHERE w.id = :worker_id AND NOT w.disabled)",
     "control_status": f"CASE * {_CONTROL_WORDS} END",

@@ -36,6 +36,7 @@ from takeup.core.model import (
 from takeup.core.plan import NewJob, plan_job
 from takeup.core.ports import Clock
 from takeup.store import migrate
+from takeup.store.bookmarks import Bookmarks
 from takeup.store.details import DetailReads, NoteWrites
 from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
@@ -144,6 +145,7 @@ class WorkerStore(NoteWrites):
         """`luck` in [0, 1) spreads the delays of retries."""
         super().__init__(driver)
         self._luck = luck
+        self._bookmarks = Bookmarks()
 
     async def register(self, spec: WorkerSpec) -> None:
         """Become known and active."""
@@ -163,11 +165,12 @@ class WorkerStore(NoteWrites):
 
     async def claim(self, request: claim.ClaimRequest, *, takes_back: bool = True) -> list[Lease]:
         """Lease tasks; a claim that finds none may take back a few leases that are over and look again."""
-        leases = await self._driver.run(claim.claim, request)
+        bookmarks = self._bookmarks if request.may_skim else None
+        leases = await self._driver.run(claim.claim, request, bookmarks)
         if leases or not takes_back:
             return leases
         taken_back = await self._driver.run(recover.expire, CLAIM_EXPIRES_MAX)
-        return await self._driver.run(claim.claim, request) if taken_back else []
+        return await self._driver.run(claim.claim, request, bookmarks) if taken_back else []
 
     async def renew(
         self, worker_id: str, reports: Sequence[Progress], *, request_id: str | None = None

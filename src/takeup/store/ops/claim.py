@@ -5,7 +5,7 @@ prefers others, it leaves the first tasks to their free slots until they have be
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -13,7 +13,8 @@ from takeup.core.errors import InvalidInput
 from takeup.core.ids import Token, lease_nonces, nonce_hash
 from takeup.core.machine import JOB, PHASES, TASK
 from takeup.core.model import Lease
-from takeup.store.op import Op, Row, is_whole, query
+from takeup.store.bookmarks import Bookmark, Bookmarks
+from takeup.store.op import Op, Query, Row, is_whole, query
 from takeup.store.ops.brief import brief_of
 from takeup.store.ops.moves import log_tasks
 
@@ -35,6 +36,8 @@ class ClaimRequest:
     secret: str
     limit: int = 1
     defer_s: float = 60.0
+    may_skim: bool = False
+    """Whether a task may be overlooked for a moment if others behind it in the order are ready as well."""
 
     def __post_init__(self) -> None:
         """Refuse a request without bounds."""
@@ -51,19 +54,21 @@ class ClaimRequest:
             )
 
 
-def claim(request: ClaimRequest) -> Op[list[Lease]]:
-    """Lease up to `limit` tasks to this worker, or give the leases of the same request again."""
+def claim(request: ClaimRequest, bookmarks: Bookmarks | None = None) -> Op[list[Lease]]:
+    """Lease up to `limit` tasks to this worker, or give the leases of the same request again.
+
+    With bookmarks, tasks behind them come first.
+    """
     hashes = {nonce_hash(nonce): nonce for nonce in lease_nonces(request.secret, request.limit)}
     slots, picked = yield from _pick(request)
-    rows = yield query(
-        "claim_tasks",
-        worker_id=request.worker_id,
-        request_id=request.request_id,
-        limit_count=request.limit,
-        defer_s=request.defer_s,
-        hashes=",".join(hashes),
-        g=[(row["id"], slot, hash_) for row, slot, hash_ in zip(picked, slots, hashes, strict=False)],
-    )
+    g = [(row["id"], slot, hash_) for row, slot, hash_ in zip(picked, slots, hashes, strict=False)]
+    marks = bookmarks.fresh() if bookmarks else {}
+    rows = yield _take(request, hashes, g, marks)
+    if marks and not rows:
+        marks = {}
+        rows = yield _take(request, hashes, g, marks)
+    if bookmarks and (not rows or is_whole(rows)):
+        bookmarks.note(rows, request.limit, is_look_at_all=not marks)
     if not rows:
         again = yield query(
             "claimed_before",
@@ -82,6 +87,25 @@ def claim(request: ClaimRequest) -> Op[list[Lease]]:
         )
         yield from start_jobs(picked, {row["id"] for row in rows}, request.request_id)
     return leases_of(rows, hashes)
+
+
+def _take(
+    request: ClaimRequest, hashes: Iterable[str], g: list[tuple[int, int, str]], marks: Mapping[int, Bookmark]
+) -> Query:
+    places = marks.values()
+    return query(
+        "claim_tasks",
+        worker_id=request.worker_id,
+        request_id=request.request_id,
+        limit_count=request.limit,
+        defer_s=request.defer_s,
+        hashes=",".join(hashes),
+        marked_lanes=",".join(map(str, marks)),
+        marked_ranks=",".join(str(place.rank) for place in places),
+        marked_times=",".join(place.available_at.isoformat() for place in places),
+        marked_ids=",".join(str(place.task_id) for place in places),
+        g=g,
+    )
 
 
 def _pick(request: ClaimRequest) -> Op[tuple[list[int], list[Row]]]:

@@ -51,7 +51,7 @@ RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_a
 
 -- name: claim_tasks [postgres]
 -- The gate lets copies of one request pass one after the other, so that all of them see the same leases. What stands in
--- `whole` is of no use; it calls the function once, after every task was moved.
+-- `whole` is of no use; it calls the function once, after every task was moved. A lane is looked at from its bookmark on.
 -- whole
 WITH worker AS MATERIALIZED (
   SELECT w.slots_free, LEAST(:limit_count, cardinality(w.slots_free)) AS wanted_count,
@@ -67,11 +67,16 @@ WITH worker AS MATERIALIZED (
   FROM (
     SELECT lane_id, CASE WHEN preferred THEN '{}' ELSE takeup_left_to_others(lane_id, {start}, :defer_s) END AS left_to_others
     FROM worker_lanes WHERE worker_id = :worker_id {apart}
-  ) l CROSS JOIN LATERAL (
+  ) l LEFT JOIN unnest(string_to_array(:marked_lanes, ',')::BIGINT[], string_to_array(:marked_ranks, ',')::INTEGER[],
+    string_to_array(:marked_times, ',')::TIMESTAMPTZ[], string_to_array(:marked_ids, ',')::BIGINT[])
+    AS b(lane_id, rank, available_at, id) ON b.lane_id = l.lane_id
+  CROSS JOIN LATERAL (
     SELECT t.id, t.priority, t.available_at FROM tasks t
     WHERE t.lane_id = l.lane_id AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
       AND t.available_at <= {start} AND t.attempt < t.max_attempts AND t.id <> ALL (l.left_to_others)
-    ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
+      AND (-t.priority, t.available_at, t.id)
+        > (COALESCE(b.rank, {before_first}), COALESCE(b.available_at, '-infinity'), COALESCE(b.id, 0))
+    ORDER BY -t.priority, t.available_at, t.id LIMIT COALESCE((SELECT wanted_count FROM worker), 0) {skip_locked}
   ) c {one ORDER BY c.priority DESC, c.available_at, c.id LIMIT 1|}
 ), ledger AS (
   INSERT INTO claims (request_id, worker_id, claimed_at)
@@ -88,7 +93,7 @@ WITH worker AS MATERIALIZED (
   WHERE tasks.id = picked.id AND picked.place <= worker.wanted_count AND {guard} tasks.status = 'READY' {end}
     AND EXISTS (SELECT 1 FROM ledger)
   RETURNING tasks.id, job_id, pipeline, stage, segment, generation, attempt, max_attempts, priority, epoch, nonce_hash,
-    lease_s, lease_expires_at, claimed_at, parameters, available_at, phase
+    lease_s, lease_expires_at, claimed_at, parameters, available_at, phase, lane_id
 ), logged AS (
   INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
     epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id)
@@ -99,7 +104,7 @@ WITH worker AS MATERIALIZED (
   SELECT DISTINCT ON (job_id) job_id, phase FROM moved ORDER BY job_id, {phase_rank phase} DESC
 )
 SELECT m.id, m.job_id, m.pipeline, m.stage, m.segment, m.generation, m.attempt, m.max_attempts, m.priority, m.lease_s,
-  m.lease_expires_at, m.parameters, m.epoch, m.nonce_hash, {one b.spec, b.subject,|} (
+  m.lease_expires_at, m.parameters, m.epoch, m.nonce_hash, {one b.spec, b.subject,|} m.lane_id, m.available_at, (
     SELECT {one |COUNT}(takeup_start_job(d.job_id, d.phase, :request_id, {now}))
     FROM {one moved|furthest} d JOIN jobs j ON j.id = d.job_id
     WHERE {phase_rank j.status} < {phase_rank d.phase}

@@ -29,7 +29,7 @@ BEGIN
       SELECT t.id, t.ready_at FROM tasks t
       WHERE t.lane_id = lane AND t.status = 'READY' AND t.control = 'READY' AND t.job_control = 'READY'
         AND t.available_at <= moment AND t.attempt < t.max_attempts
-      ORDER BY t.priority DESC, t.available_at, t.id LIMIT COALESCE(free_count, 0)
+      ORDER BY -t.priority, t.available_at, t.id LIMIT COALESCE(free_count, 0)
     ) f WHERE f.ready_at > long_ago
   );
 END $$;
