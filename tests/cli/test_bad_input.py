@@ -20,9 +20,12 @@ BAD = {
     "a file that leaves": (["submit", "leaves.py"], "ends the process when it is imported"),
     "junk JSON": (["submit", "demo.py", "--spec", "junk.json"], "junk.json is not JSON"),
     "a spec that is a list": (["submit", "demo.py", "--spec", "list.json"], "must be one JSON object"),
+    "a deep spec": (["submit", "demo.py", "--spec", "deep.json"], "deep.json is not JSON"),
     "no such spec": (["submit", "demo.py", "--spec", "gone.json"], "gone.json cannot be read"),
     "no priority": (["submit", "demo.py", "--priority", "11"], "priority 11 is not a whole number"),
     "no number": (["submit", "demo.py", "--priority", "high"], "invalid int value: 'high'"),
+    "no workers": (["run", "demo.py", "--workers", "0"], "'0' is not a number from 1 on"),
+    "less than none": (["work", "--slots", "-1"], "'-1' is not a number from 1 on"),
     "no time": (["submit", "demo.py", "--not-before", "soon"], "'soon' is not a time"),
     "no zone": (["submit", "demo.py", "--not-before", "2030-01-01"], "has no zone"),
     "an empty key": (["submit", "demo.py", "--key", ""], "must not be empty"),
@@ -56,6 +59,7 @@ def folder(tmp_path: Path, demo: Path) -> Path:
     (tmp_path / "leaves.py").write_text("raise SystemExit(3)\n")
     (tmp_path / "junk.json").write_text("{'a': 1" * 300)
     (tmp_path / "list.json").write_text("[1, 2]")
+    (tmp_path / "deep.json").write_text('{"a":' * 100_000 + "1" + "}" * 100_000)
     assert demo.read_text() == DEMO
     return tmp_path
 

@@ -1,9 +1,13 @@
 """What a beginner runs into: told at once, in words that help."""
 
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
-from tests.cli.conftest import Call, Cli
+from tests.cli.conftest import Call, Cli, environment
 
 FAILS_TWICE = """
 from takeup import Pipeline, RetryPolicy
@@ -71,3 +75,34 @@ def test_errors_advise_on_their_own_case(call: Call, tmp_path: Path):
     assert "--spec" in call("run", "flow.py", "--spec", "none.json").err
     (tmp_path / "file").touch()
     assert "--data DIR" in call("run", "flow.py", "--data", "file").err
+
+
+WAITS = """
+from pathlib import Path
+from time import sleep
+from takeup import Pipeline
+flow = Pipeline("flow")
+
+@flow.stage(requires={"gpu"})
+def work(ctx):
+    if not Path("begun").exists():
+        Path("begun").touch()
+        sleep(60)
+"""
+
+
+def test_a_run_that_is_interrupted_says_how_to_go_on(cli: Cli, tmp_path: Path):
+    (tmp_path / "flow.py").write_text(WAITS)
+    command = [sys.executable, "-m", "takeup.cli.main", "run", "flow.py", "--capability", "gpu"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+    ) as running:
+        begun = tmp_path / "begun"
+        while not begun.exists() and running.poll() is None:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=30)
+    assert "nothing is lost: the same command goes on with it" in told
+    assert running.returncode == 130
+    again = cli("run", "flow.py", "--capability", "gpu")
+    assert (again.returncode, "was begun before and goes on" in again.stderr) == (0, True)

@@ -158,6 +158,10 @@ def stop_iterating(ctx):
     return next(iter([]))
 
 
+def fail_together(ctx):
+    raise ExceptionGroup("two", [ExceptionGroup("one", [KeyError("inner")]), ValueError("other")])
+
+
 def be_rude(ctx):
     raise Rude("not even an exception")
 

@@ -217,6 +217,8 @@ async def test_a_name_used_twice_runs_nothing_twice_at_once(small_scene: Scene):
         ("be_rude", "Rude: not even an exception"),
         ("be_mute", "its text cannot be made"),
         ("leave_a_generator", "GeneratorExit"),
+        ("fail_together", "(2 sub-exceptions) (acts.py:"),
+        ("fail_together", "first of all KeyError: 'inner'"),
     ],
 )
 async def test_whatever_a_stage_raises_ends_its_attempt(small_scene: Scene, name: str, words: str):

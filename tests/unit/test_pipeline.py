@@ -1,5 +1,8 @@
 """Pipelines: what is declared is checked at once, and a bad graph says which stage is at fault."""
 
+import functools
+import re
+
 import pytest
 
 from takeup.core.errors import InvalidInput, InvalidPipeline, UnknownStage
@@ -126,3 +129,23 @@ def test_a_stage_that_is_needed_is_known_by_its_function_whatever_it_is_called()
     assert pipeline.get("second").needs == ("first",)
     with pytest.raises(InvalidPipeline, match="'print', which is not declared"):
         pipeline.stage(name="third", needs=[print])(second)
+
+
+def test_a_list_is_not_a_text_and_a_stage_has_a_name():
+    pipeline = Pipeline("demo")
+
+    @pipeline.stage()
+    def probe(ctx): ...
+
+    for options, says in (
+        ({"needs": "probe"}, "needs must be a list, as in needs=['probe']"),
+        ({"needs": probe}, "needs must be a list, as in needs=[probe]"),
+        ({"needs": None}, "needs must be a list"),
+        ({"requires": "gpu"}, "requires must be a list, as in requires=['gpu']"),
+    ):
+        with pytest.raises(InvalidPipeline, match=re.escape(says)):
+            pipeline.stage(name="next", **options)(probe)
+    with pytest.raises(InvalidPipeline, match="has no name of its own; give the stage one with name="):
+        pipeline.stage()(functools.partial(probe, None))
+    pipeline.stage(name="bound", requires={"gpu"})(functools.partial(probe, None))
+    assert list(pipeline.stages) == ["probe", "bound"]

@@ -22,6 +22,20 @@ def later(module: str, function: str) -> Callable[[argparse.Namespace], Any]:
     return run
 
 
+def positive(text: str) -> int:
+    """A count of at least one, as argparse wants it."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def add_capability(parser: argparse.ArgumentParser) -> None:
+    """What a worker can do."""
+    parser.add_argument(
+        "--capability", action="append", metavar="NAME", help="for example gpu; may be repeated"
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """For machines."""
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -61,7 +75,7 @@ def read_spec(source: str | None) -> dict[str, Any]:
         raise InvalidSpec(f"the spec {source} cannot be read: {error}", advice=advice) from error
     try:
         spec = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidSpec(f"the spec {source} is not JSON: {error}") from error
     if not isinstance(spec, dict):
         raise InvalidSpec(f"the spec {source} must be one JSON object, not {type(spec).__name__}")

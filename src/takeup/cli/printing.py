@@ -71,7 +71,7 @@ def _rich_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
     shown = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for name in names:
-        shown.add_column(name, overflow="fold")
+        shown.add_column(name, overflow="fold", no_wrap=name == "id")  # ids are there to be copied
     for row in rows:
         shown.add_row(*(Text(value, style=STYLES.get(value, "")) for value in row))
     Console().print(shown)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
-from takeup.cli.options import add_common, read_spec, settings_of
+from takeup.cli.options import add_capability, add_common, positive, read_spec, settings_of
 from takeup.cli.progress import follow, say, show_result
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig, TakeupError
@@ -35,8 +35,9 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     parser.add_argument("pipeline", metavar="FILE.py[:PIPELINE]", help="the file that declares your pipeline")
     parser.add_argument("--spec", metavar="FILE|-", help="the job's parameters: one JSON object")
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="how many tasks run at once (default: processors)"
+        "--workers", type=positive, metavar="N", help="how many tasks run at once (default: processors)"
     )
+    add_capability(parser)
     parser.add_argument("--json", action="store_true", help="print the finished job as JSON")
     add_common(parser)
     parser.set_defaults(run=run)
@@ -84,7 +85,12 @@ async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> 
 
 async def run_here(app: App, settings: Settings, options: argparse.Namespace, job: Job) -> Job:
     """Loops and a worker in this process until the job is finished; a signal stops it, nothing is lost."""
-    worker = app.worker([options.pipeline], worker_id=local_worker_id(settings), slots=options.workers)
+    worker = app.worker(
+        [options.pipeline],
+        worker_id=local_worker_id(settings),
+        slots=options.workers,
+        capabilities=options.capability or (),
+    )
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -103,6 +109,7 @@ async def run_here(app: App, settings: Settings, options: argparse.Namespace, jo
             following.cancel()
             worker.hurry()
             await working
+            say("interrupted; nothing is lost: the same command goes on with it")
             raise KeyboardInterrupt
         return await following
     finally:

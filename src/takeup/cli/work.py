@@ -6,7 +6,7 @@ import secrets
 import socket
 
 from takeup.app import make_folder, open_app, run_loops
-from takeup.cli.options import add_common, settings_of
+from takeup.cli.options import add_capability, add_common, positive, settings_of
 from takeup.cli.signals import stop_on_signal
 from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED
@@ -37,11 +37,11 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PIPELINE/STAGE",
         help="serve only these; PIPELINE/* for all of one",
     )
+    add_capability(parser)
+    parser.add_argument("--slots", type=positive, metavar="N", help="tasks at once (default: the processors)")
     parser.add_argument(
-        "--capability", action="append", metavar="NAME", help="for example gpu; may be repeated"
+        "--processes", type=positive, metavar="N", help="processes for them (default: one a slot)"
     )
-    parser.add_argument("--slots", type=int, metavar="N", help="tasks at once (default: the processors)")
-    parser.add_argument("--processes", type=int, metavar="N", help="processes for them (default: one a slot)")
 
 
 async def work(options: argparse.Namespace) -> int:

@@ -83,14 +83,16 @@ class Pipeline:
             )
             self.add(
                 Stage(
-                    name=name or function.__name__,
-                    needs=tuple(n if isinstance(n, str) else self._name_of(n) for n in needs),
+                    name=name or _own_name(function),
+                    needs=tuple(
+                        n if isinstance(n, str) else self._name_of(n) for n in _listed("needs", needs)
+                    ),
                     lease_s=self.lease_s if lease is None else parse_duration(lease),
                     stall_s=None if stall is None else parse_duration(stall),
                     timeout_s=None if timeout is None else parse_duration(timeout),
                     retry=retry,
                     function=function,
-                    **{**options, "requires": frozenset(options.get("requires", ()))},
+                    **{**options, "requires": frozenset(_listed("requires", options.get("requires", ())))},
                 )
             )
             return function
@@ -158,6 +160,21 @@ class Pipeline:
         for stage in sorted_stages(stages):
             pipeline.add(stage)
         return pipeline
+
+
+def _own_name(function: StageFunction) -> str:
+    found = getattr(function, "__name__", None)
+    if not isinstance(found, str):
+        raise InvalidPipeline(f"{function!r} has no name of its own; give the stage one with name=…")
+    return found
+
+
+def _listed(what: str, values: Any) -> Iterable[Any]:
+    """A text has letters, and none of them is a stage or a capability."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        shown = repr(values) if isinstance(values, str) else getattr(values, "__name__", repr(values))
+        raise InvalidPipeline(f"{what} must be a list, as in {what}=[{shown}]")
+    return values
 
 
 def check_stage(stage: Stage) -> None:

@@ -26,6 +26,7 @@ from takeup.engine.runner.context import Context
 from takeup.engine.wire import Frame, Start
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+GROUPS_MAX = 10
 OWN = f"{Path(__file__).parents[2]}{os.sep}"
 LIBRARY = f"{Path(os.__file__).parent}{os.sep}"
 """Where Takeup and Python's own modules are: no line there is the user's."""
@@ -222,6 +223,17 @@ def _call_plain(function: Any, context: Context) -> Any:
 
 
 def _failed(error: BaseException, *, retryable: bool) -> End:
+    words, inner = _words(error), error
+    for _ in range(GROUPS_MAX):
+        if not isinstance(inner, BaseExceptionGroup):
+            break
+        inner = inner.exceptions[0]
+    if inner is not error:
+        words = f"{words}, first of all {_words(inner)}"
+    return {"how": "failed", "error": words, "retryable": retryable}
+
+
+def _words(error: BaseException) -> str:
     try:
         text = str(error)
     except Exception as worse:  # noqa: BLE001 - even its words may fail
@@ -229,7 +241,7 @@ def _failed(error: BaseException, *, retryable: bool) -> End:
     name = "" if isinstance(error, TakeupError | Fatal | Retry) else type(error).__name__
     where = _where(error)
     message = ": ".join(part for part in (name, text) if part) + (f" ({where})" if where else "")
-    return {"how": "failed", "error": message or type(error).__name__, "retryable": retryable}
+    return message or type(error).__name__
 
 
 def _again(error: Retry) -> End:
