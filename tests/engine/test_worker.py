@@ -5,9 +5,12 @@ import contextlib
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from takeup.core.model import Lease
+from takeup.store.ops.claim import ClaimRequest
 from tests.engine.conftest import MARK, wearing
 from tests.engine.scene import Scene, scene_on
 
@@ -270,3 +273,17 @@ async def test_urgent_jobs_pass_the_others(small_scene: Scene):
     await small_scene.start_worker("w")
     jobs = [await small_scene.finished(job_id) for job_id in (*calm, urgent)]
     assert min(jobs, key=lambda job: job.started_at).id == urgent
+
+
+async def test_a_worker_lets_its_claims_go_on_where_the_last_one_ended(small_scene: Scene, monkeypatch):
+    asked = []
+    claim = small_scene.store.worker.claim
+
+    async def record(request: ClaimRequest, **options: Any) -> list[Lease]:
+        asked.append(request)
+        return await claim(request, **options)
+
+    monkeypatch.setattr(small_scene.store.worker, "claim", record)
+    await small_scene.start_worker("w", slots=1)
+    assert (await small_scene.finished(await small_scene.act("nothing"))).status == "completed"
+    assert all(request.may_skim for request in asked)

@@ -1,5 +1,7 @@
 """A claim on PostgreSQL goes on where the last one ended, and yet nothing is overlooked for long."""
 
+from dataclasses import replace
+
 import asyncpg
 import pytest
 
@@ -9,6 +11,7 @@ from takeup.store.bookmarks import FRESH_S, Bookmarks
 from takeup.store.drivers.postgres import SETTINGS
 from takeup.store.ops import claim
 from takeup.store.store import Store
+from takeup.testing.clocks import ManualClock
 from tests.store.explain import buffers_of, plans_of
 from tests.store.scenes import FAN, ONE, add_worker, claim_request
 
@@ -22,16 +25,6 @@ UPDATE tasks SET status = 'SKIPPED', finished_at = now() WHERE stage = 'encode' 
 """The first tasks of the lane have left it a moment ago, by a short cut."""
 
 
-class Ticks:
-    """Seconds that only the test moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 async def store(postgres_url):
     store = await Store.open(postgres_url)
@@ -40,13 +33,13 @@ async def store(postgres_url):
 
 
 @pytest.fixture
-def ticks() -> Ticks:
-    return Ticks()
+def moments() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def bookmarks(ticks: Ticks) -> Bookmarks:
-    return Bookmarks(ticks)
+def bookmarks(moments: ManualClock) -> Bookmarks:
+    return Bookmarks(lambda: moments.now().timestamp())
 
 
 async def take(store: Store, bookmarks: Bookmarks, limit: int = 1) -> list[str]:
@@ -76,19 +69,19 @@ async def test_what_left_a_lane_is_not_stepped_over_again(store: Store, bookmark
 
 
 async def test_what_comes_before_a_bookmark_waits_a_moment_at_most(
-    store: Store, bookmarks: Bookmarks, ticks: Ticks
+    store: Store, bookmarks: Bookmarks, moments: ManualClock
 ):
     await add_worker(store, "w", slots=100)
     usual = await store.operator.submit([NewJob(ONE) for _ in range(4)])
     assert await take(store, bookmarks) == usual[:1]
     urgent = await store.operator.submit([NewJob(ONE, priority=10) for _ in range(2)])
     assert await take(store, bookmarks) == usual[1:2]
-    ticks.now += FRESH_S
+    moments.advance(FRESH_S)
     assert await take(store, bookmarks) == urgent[:1]
     assert await take(store, bookmarks, 9) == [urgent[1], *usual[2:]], "from where the last look ended"
 
 
-async def test_when_nothing_is_left_behind_the_bookmarks_the_rest_is_found_at_once(
+async def test_when_nothing_is_left_after_the_bookmarks_the_rest_is_found_at_once(
     store: Store, bookmarks: Bookmarks
 ):
     await add_worker(store, "w", slots=100)
@@ -111,3 +104,36 @@ async def test_a_request_repeated_with_bookmarks_is_answered_with_its_leases(
     assert len(leases) == 2
     assert await store.driver.run(claim.claim, asked, bookmarks) == leases
     assert len(await take(store, bookmarks, 9)) == 1
+
+
+async def test_an_urgent_task_is_found_though_another_lane_is_never_without_one(
+    store: Store, bookmarks: Bookmarks, moments: ManualClock
+):
+    await add_worker(store, "w", slots=100)
+    await store.operator.submit([NewJob(pipeline) for pipeline in (ONE, FAN) for _ in range(4)])
+    await take(store, bookmarks, 2)
+    (urgent,) = await store.operator.submit([NewJob(FAN, priority=9)])
+    got = []
+    for _ in range(3):
+        await store.operator.submit([NewJob(ONE, priority=10) for _ in range(2)])
+        moments.advance(FRESH_S)
+        got += [job for _ in range(4) for job in await take(store, bookmarks)]
+    assert urgent in got
+
+
+@pytest.mark.parametrize("may_skim", [True, False])
+async def test_only_who_may_skim_is_answered_from_bookmarks(store: Store, may_skim, monkeypatch):
+    monkeypatch.setattr("takeup.store.bookmarks.FRESH_S", 600.0)
+    await add_worker(store, "w", slots=100)
+    await add_worker(store, "other", slots=100)
+    usual = await store.operator.submit([NewJob(ONE) for _ in range(3)])
+
+    async def ask(worker_id: str) -> str:
+        request = replace(claim_request(worker_id), may_skim=may_skim)
+        (lease,) = await store.worker.claim(request)
+        return lease.job_id
+
+    first = await ask("w")
+    urgent = await store.operator.submit([NewJob(ONE, priority=10) for _ in range(2)])
+    assert [first, await ask("w")] == [usual[0], usual[1] if may_skim else urgent[0]]
+    assert await ask("other") in urgent, "the bookmarks of one worker are not those of another"

@@ -4,16 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from takeup.store.bookmarks import FRESH_S, Bookmark, Bookmarks
+from takeup.store.bookmarks import FRESH_S, SHELF_MAX, Bookmark, Bookmarks, Shelf
+from takeup.testing.clocks import ManualClock
 
 MOMENT = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-class Ticks:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def row(task_id: int, lane_id: int = 1, priority: int = 5) -> dict[str, object]:
@@ -21,13 +15,13 @@ def row(task_id: int, lane_id: int = 1, priority: int = 5) -> dict[str, object]:
 
 
 @pytest.fixture
-def ticks() -> Ticks:
-    return Ticks()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
-def bookmarks(ticks: Ticks) -> Bookmarks:
-    return Bookmarks(ticks)
+def bookmarks(clock: ManualClock) -> Bookmarks:
+    return Bookmarks(lambda: clock.now().timestamp())
 
 
 def test_a_lane_is_marked_at_the_last_of_its_tasks(bookmarks):
@@ -43,13 +37,19 @@ def test_a_look_at_everything_may_move_a_mark_back(bookmarks):
     assert bookmarks.fresh() == {1: Bookmark(-9, MOMENT, 2)}
 
 
-def test_marks_hold_for_a_moment_after_a_look_at_everything(bookmarks, ticks):
+def test_a_look_at_everything_that_stops_early_moves_back_the_marks_of_all_lanes(bookmarks):
+    bookmarks.note([row(7), row(8, lane_id=2)], 2, is_look_at_all=True)
+    bookmarks.note([row(9, priority=10)], 1, is_look_at_all=True)
+    assert bookmarks.fresh() == {1: Bookmark(-10, MOMENT, 9), 2: Bookmark(-10, MOMENT, 9)}
+
+
+def test_marks_hold_for_a_moment_after_a_look_at_everything(bookmarks, clock):
     assert bookmarks.fresh() == {}
     bookmarks.note([row(1)], 1, is_look_at_all=True)
-    ticks.now += FRESH_S / 2
+    clock.advance(FRESH_S / 2)
     bookmarks.note([row(2)], 1, is_look_at_all=False)
     assert bookmarks.fresh() == {1: Bookmark(-5, MOMENT, 2)}
-    ticks.now += FRESH_S / 2
+    clock.advance(FRESH_S / 2)
     assert bookmarks.fresh() == {}, "a claim from the marks on does not renew them"
 
 
@@ -57,3 +57,13 @@ def test_less_than_wanted_behind_the_marks_ends_them(bookmarks):
     bookmarks.note([row(1)], 1, is_look_at_all=True)
     bookmarks.note([row(2)], 5, is_look_at_all=False)
     assert bookmarks.fresh() == {}
+
+
+def test_every_worker_has_bookmarks_of_its_own():
+    shelf = Shelf()
+    mine = shelf.of("me")
+    mine.note([row(1)], 1, is_look_at_all=True)
+    assert (shelf.of("me") is mine, shelf.of("you").fresh()) == (True, {})
+    for number in range(SHELF_MAX):
+        shelf.of(str(number))
+    assert shelf.of("me") is not mine, "there are not ever more of them"

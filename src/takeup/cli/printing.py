@@ -70,8 +70,10 @@ def _rich_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.text import Text  # noqa: PLC0415
 
     shown = Table(box=SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for name in names:
-        shown.add_column(name, overflow="fold", no_wrap=name == "id")  # ids are there to be copied
+    for number, name in enumerate(names):
+        is_id = name == "id"  # to be copied, so it stays in one piece
+        width = max((len(row[number]) for row in rows), default=0) if is_id else None
+        shown.add_column(name, overflow="fold", no_wrap=is_id, min_width=width)
     for row in rows:
         shown.add_row(*(Text(value, style=STYLES.get(value, "")) for value in row))
     Console().print(shown)

@@ -109,7 +109,8 @@ async def run_here(app: App, settings: Settings, options: argparse.Namespace, jo
             following.cancel()
             worker.hurry()
             await working
-            say("interrupted; nothing is lost: the same command goes on with it")
+            why = "interrupted" if stop.is_set() else "the worker was told to stop"
+            say(f"{why}; nothing is lost: the same command goes on with it")
             raise KeyboardInterrupt
         return await following
     finally:

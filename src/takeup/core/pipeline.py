@@ -187,6 +187,10 @@ def check_stage(stage: Stage) -> None:
         raise InvalidPipeline(
             f"stage {stage.name}: phase {stage.phase!r} is not one of {', '.join(PHASES[1:])}"
         )
+    for need in _listed("needs", stage.needs):
+        if not isinstance(need, str):
+            raise InvalidPipeline(f"stage {stage.name}: needs {need!r}, which is no name of a stage")
+    _listed("requires", stage.requires)
     for capability in stage.requires | ({stage.prefers} if stage.prefers else frozenset()):
         if not NAME.match(capability):
             raise InvalidPipeline(f"stage {stage.name}: capability {capability!r} must match {NAME.pattern}")

@@ -88,7 +88,10 @@ class Dialect:
         return PLACEHOLDER.sub(self._placeholder, self._chosen(sql))
 
     def _chosen(self, sql: str) -> str:
-        return CHOICE.sub(lambda match: match[1 if self.one_row else 2], sql)
+        text = CHOICE.sub(lambda match: match[1 if self.one_row else 2], sql)
+        if "{one " in text:
+            raise ValueError(f"this is no choice of two texts: {text[text.index('{one ') :][:80]}")
+        return text
 
     def compile(self, name: str, sql: str, *, is_alone: bool = False, is_whole: bool = False) -> Statement:
         """The statement with its parameters in this database's style."""

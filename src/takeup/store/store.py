@@ -36,7 +36,7 @@ from takeup.core.model import (
 from takeup.core.plan import NewJob, plan_job
 from takeup.core.ports import Clock
 from takeup.store import migrate
-from takeup.store.bookmarks import Bookmarks
+from takeup.store.bookmarks import Shelf
 from takeup.store.details import DetailReads, NoteWrites
 from takeup.store.drivers import Driver, connect
 from takeup.store.ops import (
@@ -145,7 +145,7 @@ class WorkerStore(NoteWrites):
         """`luck` in [0, 1) spreads the delays of retries."""
         super().__init__(driver)
         self._luck = luck
-        self._bookmarks = Bookmarks()
+        self._shelf = Shelf()
 
     async def register(self, spec: WorkerSpec) -> None:
         """Become known and active."""
@@ -165,7 +165,7 @@ class WorkerStore(NoteWrites):
 
     async def claim(self, request: claim.ClaimRequest, *, takes_back: bool = True) -> list[Lease]:
         """Lease tasks; a claim that finds none may take back a few leases that are over and look again."""
-        bookmarks = self._bookmarks if request.may_skim else None
+        bookmarks = self._shelf.of(request.worker_id) if request.may_skim else None
         leases = await self._driver.run(claim.claim, request, bookmarks)
         if leases or not takes_back:
             return leases

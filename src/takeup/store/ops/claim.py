@@ -14,7 +14,7 @@ from takeup.core.ids import Token, lease_nonces, nonce_hash
 from takeup.core.machine import JOB, PHASES, TASK
 from takeup.core.model import Lease
 from takeup.store.bookmarks import Bookmark, Bookmarks
-from takeup.store.op import Op, Query, Row, is_whole, query
+from takeup.store.op import Op, Query, Row, Rows, is_whole, query
 from takeup.store.ops.brief import brief_of
 from takeup.store.ops.moves import log_tasks
 
@@ -37,7 +37,7 @@ class ClaimRequest:
     limit: int = 1
     defer_s: float = 60.0
     may_skim: bool = False
-    """Whether a task may be overlooked for a moment if others behind it in the order are ready as well."""
+    """Whether a task may be overlooked for a moment if others after it in the order are ready as well."""
 
     def __post_init__(self) -> None:
         """Refuse a request without bounds."""
@@ -57,7 +57,7 @@ class ClaimRequest:
 def claim(request: ClaimRequest, bookmarks: Bookmarks | None = None) -> Op[list[Lease]]:
     """Lease up to `limit` tasks to this worker, or give the leases of the same request again.
 
-    With bookmarks, tasks behind them come first.
+    With bookmarks, tasks after them in the order are looked at first, and the others if there are none.
     """
     hashes = {nonce_hash(nonce): nonce for nonce in lease_nonces(request.secret, request.limit)}
     slots, picked = yield from _pick(request)
@@ -67,8 +67,7 @@ def claim(request: ClaimRequest, bookmarks: Bookmarks | None = None) -> Op[list[
     if marks and not rows:
         marks = {}
         rows = yield _take(request, hashes, g, marks)
-    if bookmarks and (not rows or is_whole(rows)):
-        bookmarks.note(rows, request.limit, is_look_at_all=not marks)
+    again: Rows = []
     if not rows:
         again = yield query(
             "claimed_before",
@@ -76,6 +75,9 @@ def claim(request: ClaimRequest, bookmarks: Bookmarks | None = None) -> Op[list[
             request_id=request.request_id,
             limit_count=request.limit,
         )
+    if bookmarks and not again and (not rows or is_whole(rows)):
+        bookmarks.note(rows, request.limit, is_look_at_all=not marks)
+    if not rows:
         return leases_of(again, hashes)
     if not is_whole(rows):
         yield query("add_claim", request_id=request.request_id, worker_id=request.worker_id)
