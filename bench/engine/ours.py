@@ -2,7 +2,7 @@
 
 import sqlite3
 import tempfile
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 
 from bench.engine.apps import takeup_app
@@ -96,7 +96,7 @@ class TakeupOnSqlite(Takeup):
         path = self._url.removeprefix("sqlite:///")
 
         def ask(sql: str) -> list[tuple[float]]:
-            with sqlite3.connect(path) as connection:
+            with closing(sqlite3.connect(path)) as connection:
                 return connection.execute(sql).fetchall()
 
         async def done() -> int:

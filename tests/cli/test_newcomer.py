@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.conftest import Call, Cli, environment
@@ -34,7 +35,7 @@ def work(ctx):
 
 def test_looking_at_a_database_of_somebody_else_leaves_it_alone(call: Call, tmp_path: Path):
     path = tmp_path / "shop.db"
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("CREATE TABLE shop (id INTEGER)")
     before = path.read_bytes()
     ran = call("jobs", "list", "--database", f"sqlite:///{path}")
