@@ -36,13 +36,20 @@ class SqliteSession:
             self.connection = sqlite3.connect(
                 path or ":memory:", isolation_level=None, check_same_thread=False
             )
-            self.connection.row_factory = _row
-            self.connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-            self._enter_wal()
-            self.connection.execute("PRAGMA synchronous = FULL")
-            self.connection.execute("PRAGMA foreign_keys = ON")
+            try:
+                self._set_up()
+            except BaseException:
+                self.connection.close()
+                raise
         except sqlite3.Error as error:
             raise StoreConfig(f"cannot open the SQLite file {path}: {error}") from error
+
+    def _set_up(self) -> None:
+        self.connection.row_factory = _row
+        self.connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        self._enter_wal()
+        self.connection.execute("PRAGMA synchronous = FULL")
+        self.connection.execute("PRAGMA foreign_keys = ON")
 
     def _is_foreign(self) -> bool:
         """Whether the file has tables, and not ours: it stays as it is, until somebody makes it ours."""
