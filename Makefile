@@ -49,7 +49,7 @@ gen: setup ## write again what is generated from the code
 	$(BIN)/python scripts/gen.py
 
 lock: setup ## compile requirements/ again (LOCK_ARGS=--upgrade for newer versions)
-	$(LOCK) --group dev --extra postgres --extra duckdb -o requirements/dev.txt
+	$(LOCK) --group dev --extra postgres --extra duckdb --extra ffmpeg -o requirements/dev.txt
 	$(LOCK) --group bench --extra postgres --extra duckdb -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## remove the environments and every cache

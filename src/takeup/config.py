@@ -64,6 +64,8 @@ class Settings:
     archive_after_days: float = setting(
         30.0, "Jobs that finished longer ago are archived; 0: as soon as they are finished.", "days"
     )
+    ffmpeg_path: str = setting("", "The ffmpeg to use; empty: that on PATH, or that of takeup[ffmpeg].")
+    ffprobe_path: str = setting("", "The ffprobe to use; empty: that on PATH, or that of takeup[ffmpeg].")
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property

@@ -11,9 +11,11 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import urlsplit
 
+from takeup.cli.doctor_media import check_media
+from takeup.cli.finding import Finding
 from takeup.cli.opening import NoDatabase, must_exist
 from takeup.cli.options import settings_of
 from takeup.cli.printing import clean, print_json
@@ -32,15 +34,6 @@ CLOCK_WARN_S, CLOCK_FAIL_S = 1.0, 60.0
 RUNNER_START_MAX_S = 30.0
 LIBRARIES = {"postgresql": "asyncpg", "postgres": "asyncpg", "duckdb": "duckdb"}
 COLOURS = {"ok": "32", "warn": "33", "fail": "31"}
-
-
-class Finding(NamedTuple):
-    """One thing that was looked at; `advice` says what to do about it."""
-
-    state: Literal["ok", "warn", "fail"]
-    part: str
-    text: str
-    advice: str = ""
 
 
 async def doctor(options: argparse.Namespace) -> int:
@@ -66,6 +59,8 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         yield finding
     yield check_setpriv()
     yield await check_runner()
+    async for finding in check_media(settings):
+        yield finding
     async for finding in check_database(settings):
         yield finding
 

@@ -13,12 +13,13 @@ from typing import Any
 from takeup.artifacts.layout import TaskFolder, check_name
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
+from takeup.child.run import Ended, run_child
 from takeup.core.ids import new_id
 from takeup.core.model import Brief
 from takeup.core.report import check_percent
 from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.inputs import Input, Inputs, Made
-from takeup.engine.runner.steps import Step, StepFailed, run_command
+from takeup.engine.runner.steps import StepFailed
 from takeup.engine.wire import Start
 
 PROGRESS_EVERY_S = 0.1
@@ -137,12 +138,13 @@ class Context:
         *command: str | Path,
         kind: str = "command",
         check: bool = True,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        on_line: Callable[[str], None] | None = None,
+        **options: Any,
     ) -> Any:
-        """Run a command and record it; an async stage awaits this. A failed one raises unless told not to."""
-        running = self._step(command, kind=kind, check=check, cwd=cwd, env=env, on_line=on_line)
+        """Run a command and record it; an async stage awaits this. A failed one raises unless told not to.
+
+        The options are those of `run_child`: `cwd`, `env`, `on_line`, `guard`, `watch` and `stdout`.
+        """
+        running = self._step(command, kind=kind, check=check, options=options)
         if self.is_async:
             return running
         return asyncio.run_coroutine_threadsafe(running, self._loop).result()
@@ -153,10 +155,8 @@ class Context:
         *,
         kind: str,
         check: bool,
-        cwd: Path | None,
-        env: Mapping[str, str] | None,
-        on_line: Callable[[str], None] | None,
-    ) -> Step:
+        options: Mapping[str, Any],
+    ) -> Ended:
         record = {
             "op": "step",
             "step_id": new_id("step", os.urandom),
@@ -165,7 +165,7 @@ class Context:
         }
         self._tell({**record, "state": "begun"})
         try:
-            step = await run_command(command, cwd=cwd, env=env, on_line=on_line)
+            step = await run_child(command, **options)
         except BaseException as error:
             self._tell(
                 {**record, "state": "ended", "error": f"{type(error).__name__}: {error}"[:MESSAGE_CHARS_MAX]}

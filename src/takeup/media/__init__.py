@@ -1,0 +1,1 @@
+"""Everything that knows media and ffmpeg, and nothing that knows jobs or databases."""

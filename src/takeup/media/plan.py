@@ -1,0 +1,225 @@
+"""The plan: from what a source is and what is wanted to every frame, segment, rung and track of the result.
+
+Pure: the same source and profile give the same plan on every machine, so it is made once, stored with the job
+and followed by whoever encodes a part. Time is counted in frames; seconds are only derived.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from takeup.media.index import Index
+from takeup.media.ladder import Rung, ladder
+from takeup.media.probe import Audio, Probe, Text, Video
+from takeup.media.profile import Profile
+
+VERSION = 1
+RATES = tuple(
+    Fraction(*rate)
+    for rate in (
+        (24000, 1001), (24, 1), (25, 1), (30000, 1001), (30, 1), (48, 1), (50, 1), (60000, 1001), (60, 1),
+    )
+)  # fmt: skip
+RATE_MAX = Fraction(60)
+CLOSE = Fraction(1, 1000)
+KEY_EVERY_S = 2
+KEYS_A_FRAGMENT = 3
+SEGMENT_S = 30
+WHOLE_S = 60
+"""A shorter source is not cut: starting twice costs more than it gains."""
+CHANNELS_MAX = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of the work: output frames from `first` on, decoded from the source's frame at `seek`."""
+
+    number: int
+    first: int
+    count: int
+    seek: int
+    """In ticks of the source's time base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What is done to every picture, and how time is counted."""
+
+    stream: int
+    rate: Fraction
+    frames: int
+    keys_every: int
+    """Frames from one forced key frame to the next."""
+    fragment: int
+    """Frames in one file of the stream."""
+    zero: int
+    """The source's tick at which output frame 0 is shown."""
+    time_base: Fraction
+    deinterlace: bool
+    tone_map: bool
+    segments: tuple[Segment, ...]
+    rungs: tuple[Rung, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """One sound track of the result."""
+
+    stream: int
+    channels: int
+    kbps: int
+    language: str
+    title: str
+    is_default: bool
+    is_descriptive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it."""
+
+    version: int
+    profile: str
+    codec: str
+    encoder: str
+    preset: str
+    length_s: Fraction
+    picture: Picture | None
+    sounds: tuple[Sound, ...]
+    texts: tuple[Text, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored; ratios are texts, so that nothing is rounded."""
+        values: dict[str, Any] = json.loads(json.dumps(asdict(self), default=str))
+        return values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Plan":
+        """As it was stored."""
+        picture = values["picture"]
+        return cls(
+            **{
+                **values,
+                "length_s": Fraction(values["length_s"]),
+                "picture": _picture_of(picture) if picture else None,
+                "sounds": tuple(Sound(**sound) for sound in values["sounds"]),
+                "texts": tuple(Text(**text) for text in values["texts"]),
+            }
+        )
+
+
+def _picture_of(values: Mapping[str, Any]) -> Picture:
+    return Picture(
+        **{
+            **values,
+            "rate": Fraction(values["rate"]),
+            "time_base": Fraction(values["time_base"]),
+            "segments": tuple(Segment(**segment) for segment in values["segments"]),
+            "rungs": tuple(Rung(**rung) for rung in values["rungs"]),
+        }
+    )
+
+
+def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: float = SEGMENT_S) -> Plan:
+    """What is to be made; `index` is that of the picture track, if there is one."""
+    picture = None
+    if probe.video is not None and index is not None:
+        picture = _plan_picture(probe.video, index, profile, segment_s)
+    return Plan(
+        version=VERSION,
+        profile=profile.name,
+        codec=profile.codec,
+        encoder=profile.encoder,
+        preset=profile.preset,
+        length_s=picture.frames / picture.rate if picture else probe.duration_s,
+        picture=picture,
+        sounds=_plan_sounds(probe.audio, profile),
+        texts=probe.texts,
+    )
+
+
+def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float) -> Picture:
+    rate = constant_rate(index)
+    frames = max(round(index.length_s * rate), 1)
+    keys_every = max(round(KEY_EVERY_S * rate), 1)
+    fragment = keys_every * KEYS_A_FRAGMENT
+    return Picture(
+        stream=video.stream,
+        rate=rate,
+        frames=frames,
+        keys_every=keys_every,
+        fragment=fragment,
+        zero=index.shown[0],
+        time_base=index.time_base,
+        deinterlace=video.is_interlaced,
+        tone_map=video.hdr is not None and profile.range == "sdr",
+        segments=_segments(index, rate, frames, fragment, segment_s),
+        rungs=ladder(video.width, video.height, video.pixel_shape, rate, profile),
+    )
+
+
+def constant_rate(index: Index) -> Fraction:
+    """The one rate of the result: a usual one if the source is near it, at most 60 frames a second."""
+    usual = average = 1 / (index.interval * index.time_base)
+    if index.count > 1:
+        average = Fraction(index.count - 1, index.shown[-1] - index.shown[0]) / index.time_base
+    slack = usual * Fraction(1, 2 * index.interval)  # times are rounded to ticks
+    if index.is_even:
+        usual, slack = average, average * CLOSE
+    while usual > RATE_MAX + slack:
+        usual, average, slack = usual / 2, average / 2, slack / 2
+    near = [rate for rate in RATES if abs(rate - usual) <= slack]
+    if near:
+        return min(near, key=lambda rate: abs(rate - average))
+    if index.is_even:
+        return usual.limit_denominator(1001)
+    return next((rate for rate in RATES if rate >= usual), RATE_MAX)
+
+
+def _segments(
+    index: Index, rate: Fraction, frames: int, fragment: int, segment_s: float
+) -> tuple[Segment, ...]:
+    """Pieces of whole fragments, each of about `segment_s`, cut where the source has a key if one is near."""
+    if frames <= WHOLE_S * rate:
+        return (Segment(0, 0, frames, index.keys[0]),)
+    aim = max(round(segment_s * rate / fragment), 1)
+    edges = [0]
+    while frames - edges[-1] > (aim + aim // 2) * fragment:
+        near = [edges[-1] + n * fragment for n in range(max(aim - 1, 1), aim + 2)]
+        edges.append(min((e for e in near if e < frames), key=lambda edge: _cost(index, rate, edge)))
+    edges.append(frames)
+    return tuple(
+        Segment(number, first, after - first, index.key_before(tick_of(index, rate, first)))
+        for number, (first, after) in enumerate(pairwise(edges))
+    )
+
+
+def tick_of(index: Index, rate: Fraction, frame: int) -> int:
+    """The source's tick at which this output frame is shown, at the latest."""
+    return index.shown[0] + int(frame / rate / index.time_base)
+
+
+def _cost(index: Index, rate: Fraction, frame: int) -> int:
+    """How much is decoded in vain before this frame, in ticks."""
+    tick = tick_of(index, rate, frame)
+    return tick - index.key_before(tick)
+
+
+def _plan_sounds(tracks: tuple[Audio, ...], profile: Profile) -> tuple[Sound, ...]:
+    """Every track once; the first is the default unless the source names one."""
+    default = next((track.stream for track in tracks if track.is_default), tracks[0].stream if tracks else -1)
+    return tuple(
+        Sound(
+            stream=track.stream,
+            channels=min(track.channels, CHANNELS_MAX),
+            kbps=profile.audio.kbps_a_channel * min(track.channels, CHANNELS_MAX),
+            language=track.language,
+            title=track.title,
+            is_default=track.stream == default,
+            is_descriptive=track.is_descriptive,
+        )
+        for track in tracks
+    )

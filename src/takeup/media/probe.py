@@ -1,0 +1,258 @@
+"""What a source is, from one look into it: tracks, times, sizes, colours, languages."""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from takeup.media.errors import MediaError, NotMedia, TooLarge
+from takeup.media.source import Source
+from takeup.media.tools import Tools
+
+PROBE_S_MAX = 60.0
+REPORT_BYTES_MAX = 8 << 20
+DURATION_S_MAX = 24 * 3600
+RATE_MAX = 240
+SIDE_MAX = 8192
+TEXT_CHARS_MAX = 200
+CHAPTERS_MAX = 1000
+TEXT_CODECS = ("subrip", "srt", "ass", "ssa", "webvtt", "mov_text", "text")
+HDR_TRANSFERS: dict[str, Literal["pq", "hlg"]] = {"smpte2084": "pq", "arib-std-b67": "hlg"}
+FIELDS = ("tt", "bb", "tb", "bt")
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """How the numbers of a picture are to be read; empty where the source does not say."""
+
+    range: str = ""
+    matrix: str = ""
+    transfer: str = ""
+    primaries: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Video:
+    """The picture track; width and height are as it is shown, rotated and with square pixels not yet made."""
+
+    stream: int
+    codec: str
+    width: int
+    height: int
+    pixel_shape: Fraction
+    rotation: int
+    pixel_format: str
+    bit_depth: int
+    rate: Fraction | None
+    """Frames a second on average."""
+    time_base: Fraction
+    start_s: Fraction
+    duration_s: Fraction | None
+    is_interlaced: bool
+    colour: Colour
+    hdr: Literal["pq", "hlg"] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """A sound track."""
+
+    stream: int
+    codec: str
+    sample_rate: int
+    channels: int
+    language: str
+    title: str
+    start_s: Fraction
+    is_default: bool
+    is_descriptive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A subtitle track that is text, not pictures."""
+
+    stream: int
+    codec: str
+    language: str
+    title: str
+    is_default: bool
+    is_forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A named part."""
+
+    start_s: Fraction
+    end_s: Fraction
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Everything about a source that a plan rests on, but for its frames."""
+
+    container: str
+    duration_s: Fraction
+    video: Video | None
+    audio: tuple[Audio, ...]
+    texts: tuple[Text, ...]
+    chapters: tuple[Chapter, ...]
+
+
+async def probe(tools: Tools, source: Source) -> Probe:
+    """Look into a source; nothing is decoded."""
+    with tempfile.TemporaryFile() as report:
+        await tools.ffprobe(
+            source, "-show_format", "-show_streams", "-show_chapters", "-of", "json=compact=1",
+            stdout=report, wall_s=PROBE_S_MAX,
+        )  # fmt: skip
+        if report.tell() > REPORT_BYTES_MAX:
+            raise TooLarge(f"what the source says of itself has {report.tell()} bytes")
+        report.seek(0)
+        try:
+            return read(json.load(report))
+        except (ValueError, KeyError, TypeError) as error:
+            raise MediaError(f"the source describes itself in a way that makes no sense: {error}") from error
+
+
+def read(report: Mapping[str, Any]) -> Probe:
+    """The facts of ffprobe's report, checked for sense and size."""
+    streams = report.get("streams", [])
+    videos = [_video(s) for s in streams if s["codec_type"] == "video" and not _is(s, "attached_pic")]
+    audio = tuple(_audio(s) for s in streams if s["codec_type"] == "audio" and s.get("channels"))
+    if not videos and not audio:
+        raise NotMedia("there is neither picture nor sound in it")
+    video = max(videos, key=lambda v: v.width * v.height) if videos else None
+    found = Probe(
+        container=report["format"]["format_name"],
+        duration_s=_seconds(report["format"].get("duration")) or (video and video.duration_s) or Fraction(0),
+        video=video,
+        audio=audio,
+        texts=tuple(
+            _text(s) for s in streams if s["codec_type"] == "subtitle" and s.get("codec_name") in TEXT_CODECS
+        ),
+        chapters=tuple(map(_chapter, report.get("chapters", [])[:CHAPTERS_MAX])),
+    )
+    _check(found)
+    return found
+
+
+def _check(found: Probe) -> None:
+    if found.duration_s > DURATION_S_MAX:
+        raise TooLarge(f"it lasts {float(found.duration_s):.0f} s; at most {DURATION_S_MAX} are taken")
+    video = found.video
+    if video is None:
+        return
+    if max(video.width, video.height) > SIDE_MAX:
+        raise TooLarge(f"its picture is {video.width}×{video.height}; a side has at most {SIDE_MAX}")
+    if video.rate is not None and video.rate > RATE_MAX:
+        raise TooLarge(f"it has {float(video.rate):.0f} frames a second; at most {RATE_MAX} are taken")
+
+
+def _video(stream: Mapping[str, Any]) -> Video:
+    rotation = 0
+    for extra in stream.get("side_data_list", ()):
+        rotation = round(float(extra.get("rotation", rotation))) % 360
+    width, height = int(stream["width"]), int(stream["height"])
+    if width < 1 or height < 1:
+        raise MediaError("its picture has no size")
+    if rotation % 180 == 90:  # noqa: PLR2004 - a quarter turn
+        width, height = height, width
+    shape = _ratio(stream.get("sample_aspect_ratio"), ":") or Fraction(1)
+    transfer = stream.get("color_transfer", "")
+    return Video(
+        stream=int(stream["index"]),
+        codec=stream.get("codec_name", "unknown"),
+        width=width,
+        height=height,
+        pixel_shape=1 / shape if rotation % 180 else shape,
+        rotation=rotation,
+        pixel_format=stream.get("pix_fmt", ""),
+        bit_depth=_depth(stream.get("pix_fmt", "")),
+        rate=_ratio(stream.get("avg_frame_rate"), "/") or _ratio(stream.get("r_frame_rate"), "/"),
+        time_base=Fraction(stream["time_base"]),
+        start_s=_seconds(stream.get("start_time")) or Fraction(0),
+        duration_s=_seconds(stream.get("duration")),
+        is_interlaced=stream.get("field_order") in FIELDS,
+        colour=Colour(
+            stream.get("color_range", ""),
+            stream.get("color_space", ""),
+            transfer,
+            stream.get("color_primaries", ""),
+        ),
+        hdr=HDR_TRANSFERS.get(transfer),
+    )
+
+
+def _audio(stream: Mapping[str, Any]) -> Audio:
+    return Audio(
+        stream=int(stream["index"]),
+        codec=stream.get("codec_name", "unknown"),
+        sample_rate=int(stream.get("sample_rate") or 0),
+        channels=int(stream["channels"]),
+        language=_language(stream),
+        title=_label(stream, "title"),
+        start_s=_seconds(stream.get("start_time")) or Fraction(0),
+        is_default=_is(stream, "default"),
+        is_descriptive=_is(stream, "visual_impaired") or _is(stream, "descriptions"),
+    )
+
+
+def _text(stream: Mapping[str, Any]) -> Text:
+    return Text(
+        stream=int(stream["index"]),
+        codec=stream["codec_name"],
+        language=_language(stream),
+        title=_label(stream, "title"),
+        is_default=_is(stream, "default"),
+        is_forced=_is(stream, "forced"),
+    )
+
+
+def _chapter(chapter: Mapping[str, Any]) -> Chapter:
+    start, end = _seconds(chapter.get("start_time")), _seconds(chapter.get("end_time"))
+    return Chapter(start or Fraction(0), end or Fraction(0), _label(chapter, "title"))
+
+
+def _is(stream: Mapping[str, Any], disposition: str) -> bool:
+    return bool(stream.get("disposition", {}).get(disposition))
+
+
+def _language(stream: Mapping[str, Any]) -> str:
+    said = _label(stream, "language").lower()
+    return said if said.isascii() and said.replace("-", "").isalnum() and said != "und" else ""
+
+
+def _label(thing: Mapping[str, Any], name: str) -> str:
+    """A text that a stranger wrote: printable, in one line, not long."""
+    tags = {key.lower(): value for key, value in thing.get("tags", {}).items()}
+    text = "".join(c if c.isprintable() else " " for c in str(tags.get(name, "")))
+    return " ".join(text.split())[:TEXT_CHARS_MAX]
+
+
+def _seconds(text: str | None) -> Fraction | None:
+    return None if text in (None, "N/A") else Fraction(str(text))
+
+
+def _ratio(text: str | None, sign: str) -> Fraction | None:
+    """A ratio of two numbers; ffprobe writes 0 where it does not know."""
+    if not text:
+        return None
+    over, _, under = text.partition(sign)
+    return Fraction(int(over), int(under)) if int(over or 0) > 0 and int(under or 0) > 0 else None
+
+
+def _depth(pixel_format: str) -> int:
+    for depth in (16, 14, 12, 10, 9):
+        if f"p{depth}" in pixel_format or f"p0{depth}" in pixel_format or f"gray{depth}" in pixel_format:
+            return depth
+    return 10 if pixel_format in ("p010le", "x2rgb10le", "x2bgr10le") else 8
+
+
+def languages(tracks: Sequence[Audio | Text]) -> list[str]:
+    """The languages of these tracks, each once."""
+    return list(dict.fromkeys(track.language for track in tracks if track.language))

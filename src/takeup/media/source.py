@@ -1,0 +1,41 @@
+"""A file that somebody handed in: opened without following anything, and the same at every step."""
+
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from takeup.media.errors import NotMedia
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A regular file and what it was when it was first looked at."""
+
+    path: Path
+    size: int
+    inode: int
+    changed_ns: int
+
+    @property
+    def argument(self) -> str:
+        """How the tools are told of it: with the prefix no name is read as an option or an address."""
+        return f"file:{self.path}"
+
+    def check(self) -> None:
+        """Refuse a file that was swapped or changed since."""
+        if look_at(self.path) != self:
+            raise NotMedia(f"{self.path.name} was changed while it was worked on")
+
+
+def look_at(path: Path) -> Source:
+    """The file, if it is one: no folder, device, pipe or link to one of them."""
+    try:
+        found = path.resolve(strict=True)
+        facts = found.stat(follow_symlinks=False)
+    except OSError as error:
+        raise NotMedia(f"{path} cannot be read: {error.strerror or error}") from error
+    if not stat.S_ISREG(facts.st_mode):
+        raise NotMedia(f"{path} is not a regular file")
+    if facts.st_size == 0:
+        raise NotMedia(f"{path} is empty")
+    return Source(found, facts.st_size, facts.st_ino, facts.st_mtime_ns)

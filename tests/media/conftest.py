@@ -1,0 +1,92 @@
+"""The real tools, and sources that they make when a test needs them: no media is kept in the repository."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from takeup.media.binaries import find
+from takeup.media.tools import Tools
+
+PICTURE = ("-f", "lavfi", "-i")
+SMALL = "testsrc2=size=320x180:rate=25:duration=8"
+H264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "40")
+
+RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "plain": ("mp4", (*PICTURE, SMALL, *PICTURE, "sine=duration=8", *H264, "-c:a", "aac", "-shortest")),
+    "ntsc": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=30000/1001:duration=8", *H264)),
+    "film": ("mkv", (*PICTURE, "testsrc2=size=320x180:rate=24000/1001:duration=8", *H264)),
+    "fast": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=120:duration=4", *H264)),
+    "open gop": (
+        "mp4",
+        (*PICTURE, SMALL, *H264, "-preset", "medium", "-x264-params", "open-gop=1:bframes=3:keyint=30"),
+    ),
+    "long gop": ("mp4", (*PICTURE, SMALL, *H264, "-g", "500", "-keyint_min", "500", "-sc_threshold", "0")),
+    "uneven": (
+        "mkv",
+        (*PICTURE, SMALL, "-vf", "select='not(eq(mod(n,7),3))',setpts=PTS+0.011*mod(N\\,3)/TB",
+         "-fps_mode", "vfr", *H264),
+    ),
+    "late start": ("mkv", (*PICTURE, SMALL, *H264, "-output_ts_offset", "5.3")),
+    "webm": (
+        "webm",
+        (*PICTURE, SMALL, "-c:v", "libvpx-vp9", "-b:v", "200k", "-cpu-used", "8", "-g", "40"),
+    ),
+    "wide pixels": (
+        "mp4",
+        (*PICTURE, "testsrc2=size=360x288:rate=25:duration=2", "-vf", "setsar=16/11", *H264),
+    ),
+    "fields": (
+        "mp4",
+        (*PICTURE, "testsrc2=size=320x180:rate=50:duration=2", "-vf",
+         "tinterlace=interleave_top,fieldorder=tff", *H264, "-flags", "+ildct+ilme"),
+    ),
+    "one frame": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=25", "-frames:v", "1", *H264)),
+    "languages": (
+        "mkv",
+        (*PICTURE, SMALL, *PICTURE, "sine=duration=8", *PICTURE, "sine=f=880:duration=8",
+         "-map", "0", "-map", "1", "-map", "2", "-map", "1",
+         "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=fra",
+         "-metadata:s:a:2", "language=deu", "-disposition:a:1", "default", *H264, "-c:a", "aac"),
+    ),
+    "sound": ("wav", (*PICTURE, "sine=duration=2", "-ac", "1", "-ar", "44100")),
+    "ten bit": (
+        "mkv",
+        (*PICTURE, "testsrc2=size=320x180:rate=25:duration=1", "-vf",
+         "format=yuv420p10le,setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc",
+         *H264),
+    ),
+}  # fmt: skip
+
+Make = Callable[[str], Path]
+
+
+@pytest.fixture(scope="session")
+def tools() -> Tools:
+    return Tools(find())
+
+
+@pytest.fixture(scope="session")
+def make(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Make:
+    """A source by its name, made once a session."""
+    folder = tmp_path_factory.mktemp("sources")
+
+    def made(name: str) -> Path:
+        ending, recipe = RECIPES[name]
+        file = folder / f"{name.replace(' ', '-')}.{ending}"
+        if not file.exists():
+            command = [tools.binaries.ffmpeg, "-v", "error", "-nostdin", "-y", *recipe, file]
+            subprocess.run(command, check=True, timeout=60)
+        return file
+
+    return made
+
+
+def frame_hashes(tools: Tools, *arguments: str) -> list[str]:
+    """One hash a picture of what ffmpeg makes of these arguments."""
+    command = [tools.binaries.ffmpeg, "-v", "error", "-nostdin", *arguments, "-f", "framemd5", "-"]
+    lines = subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=60
+    ).stdout.splitlines()
+    return [line.rpartition(",")[2].strip() for line in lines if not line.startswith("#")]
