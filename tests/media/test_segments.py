@@ -68,7 +68,7 @@ async def test_encoded_segments_join_to_one_even_track(tools, make: Make, name, 
         fragments = [fragment for movie in movies for fragment in movie.fragments]
         assert all(fragment.starts_with_key for fragment in fragments)
         assert sum(fragment.duration for fragment in fragments) == picture.frames * ticks
-        edges = [sum(f.count for f in fragments[:n]) for n in range(len(fragments))]
+        edges = [sum(len(f.samples) for f in fragments[:n]) for n in range(len(fragments))]
         assert edges == list(range(0, picture.frames, picture.keys_every)), "a key at every place of the grid"
 
 

@@ -1,4 +1,4 @@
-"""Boxes: what is read is what is there, what is re-stamped keeps its pictures, and junk is an error."""
+"""Boxes: what is read is what is there, what is written anew keeps its pictures, and junk is an error."""
 
 import contextlib
 import struct
@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from takeup.media import fmp4
 from takeup.media.errors import MediaError
+from takeup.media.fmp4 import Fragment, Sample
 
-NOT_KEY = 0x01010000
+KEY, NOT_KEY = 0x02000000, 0x01010000
 
 
 def box(kind: bytes, *content: bytes) -> bytes:
@@ -31,17 +32,19 @@ INIT = box(b"ftyp", b"iso6") + box(
 )
 
 
-def fragment(sizes: list[int], offsets: list[int], *, version: int = 1) -> bytes:
-    """Samples of 1001 ticks; the first is a key."""
-    time = struct.pack(">Q", 7) if version else number(7)
+def fragment(sizes: list[int], offsets: list[int]) -> bytes:
+    """Samples of 1001 ticks as an encoder writes them; the first is a key."""
     run = full(
-        b"trun", 0, 0x1 | 0x4 | 0x200 | 0x800, number(len(sizes), 0, 0x02000000),
+        b"trun", 0, 0x1 | 0x4 | 0x200 | 0x800, number(len(sizes), 0, KEY),
         *(number(size, offset) for size, offset in zip(sizes, offsets, strict=True)),
     )  # fmt: skip
     track = box(
-        b"traf", full(b"tfhd", 0, 0x020028, number(1, 1001, NOT_KEY)), full(b"tfdt", version, 0, time), run
+        b"traf",
+        full(b"tfhd", 0, 0x020028, number(1, 1001, NOT_KEY)),
+        full(b"tfdt", 1, 0, struct.pack(">Q", 7)),
+        run,
     )
-    return box(b"moof", full(b"mfhd", 0, 0, number(1)), track) + box(b"mdat", bytes(sum(sizes)))
+    return box(b"moof", full(b"mfhd", 0, 0, number(1)), track) + box(b"mdat", bytes(range(sum(sizes))))
 
 
 SOME = fragment([50, 10, 20], [2002, 3003, 1001])
@@ -51,29 +54,63 @@ def test_a_movie_is_read():
     movie = fmp4.read(INIT + SOME + box(b"free") + SOME)
     assert (movie.init, movie.timescale, movie.count) == (INIT, 30_000, 6)
     found = movie.fragments[0]
-    assert (found.data, found.count, found.duration, found.base_time) == (SOME, 3, 3003, 7)
-    assert (found.delay, found.starts_with_key) == (2002, True)
-    assert found.data[found.first_end :] == bytes(30)
+    assert found.samples == (
+        Sample(1001, 50, KEY, 2002),
+        Sample(1001, 10, NOT_KEY, 3003),
+        Sample(1001, 20, NOT_KEY, 1001),
+    )
+    assert (found.data, found.duration, found.delay) == (bytes(range(80)), 3003, 2002)
+    assert found.starts_with_key
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_a_fragment_gets_its_place(version: int):
-    (found,) = fmp4.read(INIT + fragment([5, 5], [0, 0], version=version)).fragments
-    (moved,) = fmp4.read(INIT + fmp4.restamp(found, 42, 90_000)).fragments
-    assert moved.base_time == 90_000
-    at = fmp4.need(moved.data, b"moof", b"mfhd").content
-    assert moved.data[at + 4 : at + 8] == number(42)
-    assert len(moved.data) == len(found.data)
-    if version == 0:
-        with pytest.raises(MediaError, match="does not fit"):
-            fmp4.restamp(found, 1, 1 << 40)
-
-
-def test_a_stream_starts_at_zero():
+def test_a_fragment_is_written_at_its_place():
     (found,) = fmp4.read(INIT + SOME).fragments
-    (moved,) = fmp4.read(INIT + fmp4.restamp(found, 1, 0, earlier=found.delay)).fragments
-    assert moved.delay == 0
-    assert moved.data[-80:] == found.data[-80:]
+    written = fmp4.write(found, 42, 1 << 40, later=-2002)
+    (again,) = fmp4.read(INIT + written).fragments
+    assert again.data == found.data
+    assert [s[:3] for s in again.samples] == [s[:3] for s in found.samples]
+    assert (again.delay, again.samples[2].offset) == (0, -1001)
+    assert struct.pack(">I", 42) in written
+    assert struct.pack(">Q", 1 << 40) in written
+    run = fmp4.need(written, b"moof", b"traf", b"trun")
+    (offset,) = struct.unpack_from(">i", written, run.content + 8)
+    assert written[offset : offset + 80] == found.data, "counted from the start of the fragment"
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 2**31), st.integers(0, 40), st.sampled_from([KEY, NOT_KEY]), st.integers(-999, 999)
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    st.integers(1, 2**32 - 1),
+    st.integers(0, 2**63),
+)
+def test_what_is_written_is_read(samples, sequence, base_time):
+    made = Fragment(tuple(Sample(*s) for s in samples), bytes(sum(s[1] for s in samples)))
+    assert fmp4.read(INIT + fmp4.write(made, sequence, base_time)).fragments == (made,)
+
+
+def test_codecs_are_read_from_the_boxes():
+    def init(entry: bytes) -> bytes:
+        table = full(b"stsd", 0, 0, number(1), entry)
+        return box(b"moov", box(b"trak", box(b"mdia", box(b"minf", box(b"stbl", table)))))
+
+    assert (
+        fmp4.codec_of(init(box(b"avc1", bytes(78), box(b"avcC", b"\x01\x64\x00\x1f\xff")))) == "avc1.64001f"
+    )
+    config = b"\x04\x80\x80\x80\x12\x40" + bytes(12) + b"\x05\x80\x80\x80\x02\x12\x10"
+    sound = box(b"mp4a", bytes(28), full(b"esds", 0, 0, b"\x03\x19\x00\x01\x00" + config))
+    assert fmp4.codec_of(init(sound)) == "mp4a.40.2"
+    for junk in (
+        box(b"xxxx"),
+        box(b"avc1", bytes(78)),
+        box(b"mp4a", bytes(28), full(b"esds", 0, 0, b"\x09")),
+    ):
+        with pytest.raises(MediaError):
+            fmp4.codec_of(init(junk))
 
 
 @given(st.binary(max_size=300))

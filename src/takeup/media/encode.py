@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from takeup.media.errors import MediaError, ToolFailed
-from takeup.media.fmp4 import samples_of
+from takeup.media.fmp4 import read
 from takeup.media.plan import Picture, Plan, Segment
 from takeup.media.source import Source
 from takeup.media.tools import Progress, Tools
@@ -35,7 +35,7 @@ async def encode(
     after = ["-filter_complex", pictures_of(picture, segment), *_outputs(plan, picture, files)]
     await tools.ffmpeg(source, seek_to(picture, segment), after, writes=[folder], on_progress=on_progress)
     for name, file in files.items():
-        count = samples_of(file.read_bytes())
+        count = read(file.read_bytes()).count
         if count != segment.count:
             raise ToolFailed(
                 f"segment {segment.number} of {name} has {count} frames instead of {segment.count}"
@@ -81,7 +81,7 @@ def _outputs(plan: Plan, picture: Picture, files: dict[str, Path]) -> list[str]:
             "-x264-params", grid, "-threads", "1",
             "-map_metadata", "-1", "-map_chapters", "-1",
             "-video_track_timescale", str(timescale(picture.rate)),
-            "-f", "mp4", "-movflags", FRAGMENTED, f"file:{files[rung.name]}",
+            "-f", "mp4", "-use_editlist", "0", "-movflags", FRAGMENTED, f"file:{files[rung.name]}",
         ]  # fmt: skip
     return options
 

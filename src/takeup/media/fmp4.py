@@ -1,11 +1,11 @@
-"""Fragmented MP4: reads and re-stamps the boxes that a stream is made of.
+"""Fragmented MP4: reads what an encoder wrote, and writes it anew at its place in the whole.
 
 A piece that was encoded alone starts at time zero with fragment number one. Joined, every fragment gets its
-absolute time and its place; the pictures in it are not touched.
+absolute time and its number, in boxes of one shape; the pictures in it are not touched.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,15 +13,17 @@ from takeup.media.errors import MediaError
 
 HEADER, LARGE_HEADER = 8, 16
 TRUN_OFFSET, TRUN_FIRST_FLAGS, TRUN_DURATION, TRUN_SIZE, TRUN_FLAGS, TRUN_CTS = (
-    0x1,
-    0x4,
-    0x100,
-    0x200,
-    0x400,
-    0x800,
-)
-TFHD_BASE, TFHD_DESCRIPTION, TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS = 0x1, 0x2, 0x8, 0x10, 0x20
+    0x1, 0x4, 0x100, 0x200, 0x400, 0x800,
+)  # fmt: skip
+TFHD_BASE, TFHD_DESCRIPTION, TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS, TFHD_MOOF = (
+    0x1, 0x2, 0x8, 0x10, 0x20, 0x20000,
+)  # fmt: skip
 NOT_SYNC = 0x10000
+PICTURE_ENTRY, SOUND_ENTRY = 78, 28
+"""What stands in a sample entry before its boxes."""
+ES_DESCRIPTOR, DECODER_CONFIG, DECODER_SPECIFIC = 3, 4, 5
+ES_BYTES, CONFIG_BYTES = 3, 13
+TRACK = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +34,6 @@ class Box:
     start: int
     content: int
     end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fragment:
-    """A `moof` with its `mdat`, and what is in it."""
-
-    data: bytes
-    count: int
-    duration: int
-    """In ticks of the track."""
-    base_time: int
-    delay: int
-    """How long after its base time its first picture is shown."""
-    starts_with_key: bool
-    first_end: int
-    """Where the first picture ends in the data: a player that only wants key frames reads no further."""
 
 
 class Sample(NamedTuple):
@@ -61,6 +47,33 @@ class Sample(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Fragment:
+    """Some samples that follow each other; times are in ticks of the track."""
+
+    samples: tuple[Sample, ...]
+    data: bytes
+
+    @property
+    def duration(self) -> int:
+        """How long all of them last."""
+        return sum(sample.duration for sample in self.samples)
+
+    @property
+    def starts_with_key(self) -> bool:
+        """Whether decoding can begin here."""
+        return not self.samples[0].flags & NOT_SYNC
+
+    @property
+    def delay(self) -> int:
+        """From when the first is decoded to when the first is shown."""
+        decoded, shown = 0, []
+        for sample in self.samples:
+            shown.append(decoded + sample.offset)
+            decoded += sample.duration
+        return min(shown)
+
+
+@dataclass(frozen=True, slots=True)
 class Movie:
     """A fragmented file of one track."""
 
@@ -71,7 +84,7 @@ class Movie:
     @property
     def count(self) -> int:
         """How many samples there are."""
-        return sum(fragment.count for fragment in self.fragments)
+        return sum(len(fragment.samples) for fragment in self.fragments)
 
 
 def boxes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
@@ -125,81 +138,54 @@ def read(data: bytes) -> Movie:
         elif box.kind == b"moof":
             moof = box
         elif box.kind == b"mdat" and moof is not None:
-            fragments.append(_fragment(data[moof.start : moof.end], data[box.start : box.end]))
+            fragments.append(_fragment(data[moof.start : moof.end], data[box.content : box.end]))
             moof = None
     header = need(init, b"moov", b"trak", b"mdia", b"mdhd")
-    place = header.content + (20 if init[header.content] == 1 else 12)
+    place = header.content + (20 if init[header.content : header.content + 1] == b"\x01" else 12)
+    if place + 4 > header.end:
+        raise MediaError("the track does not say how it counts time")
     (timescale,) = struct.unpack_from(">I", init, place)
     return Movie(init, timescale, tuple(fragments))
 
 
-def samples_of(data: bytes) -> int:
-    """How many samples a fragmented file has."""
-    return read(data).count
-
-
-def restamp(fragment: Fragment, sequence: int, base_time: int, *, earlier: int = 0) -> bytes:
-    """The fragment at its place in the whole: its number and its absolute time.
-
-    Every picture is shown `earlier` than the encoder said: it delays all of them so that none is shown before
-    it is decoded, and a stream starts at zero.
-    """
-    data = bytearray(fragment.data)
-    if earlier:
-        _show_earlier(data, need(fragment.data, b"moof", b"traf", b"trun"), earlier)
-    number = need(fragment.data, b"moof", b"mfhd")
-    struct.pack_into(">I", data, number.content + 4, sequence)
-    time = need(fragment.data, b"moof", b"traf", b"tfdt")
-    if fragment.data[time.content] == 1:
-        struct.pack_into(">Q", data, time.content + 4, base_time)
-    elif base_time < 1 << 32:
-        struct.pack_into(">I", data, time.content + 4, base_time)
-    else:
-        raise MediaError("the time of a fragment does not fit into its box")
-    return bytes(data)
-
-
-def _show_earlier(data: bytearray, run: Box, ticks: int) -> None:
-    """Take so much from the offset of every sample; version 1 of the box lets offsets be negative."""
-    flags = int.from_bytes(data[run.content + 1 : run.content + 4])
-    if not flags & TRUN_CTS:
-        raise MediaError("a fragment has no offsets that could be made smaller")
-    (count,) = struct.unpack_from(">I", data, run.content + 4)
-    data[run.content] = 1
-    place = run.content + 8 + 4 * (bool(flags & TRUN_OFFSET) + bool(flags & TRUN_FIRST_FLAGS))
-    before = 4 * sum(bool(flags & flag) for flag in (TRUN_DURATION, TRUN_SIZE, TRUN_FLAGS))
-    for number in range(count):
-        at = place + number * (before + 4) + before
-        struct.pack_into(">i", data, at, struct.unpack_from(">i", data, at)[0] - ticks)
-
-
-def _fragment(moof: bytes, mdat: bytes) -> Fragment:
-    track = need(moof, b"moof", b"traf")
-    duration, size, flags = _defaults(moof, need(moof, b"tfhd", start=track.content, end=track.end))
-    time = need(moof, b"tfdt", start=track.content, end=track.end)
-    base_time = struct.unpack_from(">Q" if moof[time.content] == 1 else ">I", moof, time.content + 4)[0]
-    run = need(moof, b"trun", start=track.content, end=track.end)
-    samples = list(_samples(moof, run, (duration, size, flags)))
-    if not samples:
-        raise MediaError("a fragment is empty")
-    return Fragment(
-        data=moof + mdat,
-        count=len(samples),
-        duration=sum(sample.duration for sample in samples),
-        base_time=base_time,
-        delay=_first_shown(samples),
-        starts_with_key=not samples[0].flags & NOT_SYNC,
-        first_end=len(moof) + HEADER + samples[0].size,
+def write(fragment: Fragment, sequence: int, base_time: int, *, later: int = 0) -> bytes:
+    """The fragment at its place in the whole; every picture is shown so much later than the encoder said."""
+    fields = struct.Struct(">IIIi")
+    samples = b"".join(
+        fields.pack(sample.duration, sample.size, sample.flags, sample.offset + later)
+        for sample in fragment.samples
     )
+    moof = b""
+    for data_offset in (0, HEADER):  # the second time its own length is known
+        run = struct.pack(">Ii", len(fragment.samples), len(moof) + data_offset)
+        track = _full(b"tfhd", 0, TFHD_MOOF, struct.pack(">I", TRACK))
+        track += _full(b"tfdt", 1, 0, struct.pack(">Q", base_time))
+        track += _full(
+            b"trun", 1, TRUN_OFFSET | TRUN_DURATION | TRUN_SIZE | TRUN_FLAGS | TRUN_CTS, run + samples
+        )
+        moof = _box(b"moof", _full(b"mfhd", 0, 0, struct.pack(">I", sequence)) + _box(b"traf", track))
+    return moof + _box(b"mdat", fragment.data)
 
 
-def _first_shown(samples: "list[Sample]") -> int:
-    """When the first picture is shown, counted from when the first is decoded."""
-    decoded, shown = 0, []
-    for sample in samples:
-        shown.append(decoded + sample.offset)
-        decoded += sample.duration
-    return min(shown)
+def _box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4s", HEADER + len(content), kind) + content
+
+
+def _full(kind: bytes, version: int, flags: int, content: bytes) -> bytes:
+    return _box(kind, struct.pack(">I", version << 24 | flags) + content)
+
+
+def _fragment(moof: bytes, data: bytes) -> Fragment:
+    track = need(moof, b"moof", b"traf")
+    try:
+        defaults = _defaults(moof, need(moof, b"tfhd", start=track.content, end=track.end))
+        runs = [box for box in boxes(moof, track.content, track.end) if box.kind == b"trun"]
+        samples = [sample for run in runs for sample in _samples(moof, run, defaults)]
+    except struct.error as error:
+        raise MediaError(f"a fragment is cut off: {error}") from error
+    if not samples or sum(sample.size for sample in samples) != len(data):
+        raise MediaError("a fragment does not hold what it lists")
+    return Fragment(tuple(samples), data)
 
 
 def _defaults(moof: bytes, header: Box) -> tuple[int, int, int]:
@@ -213,7 +199,7 @@ def _defaults(moof: bytes, header: Box) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def _samples(moof: bytes, run: Box, defaults: tuple[int, int, int]) -> "Iterator[Sample]":
+def _samples(moof: bytes, run: Box, defaults: Sequence[int]) -> Iterator[Sample]:
     """Each sample of a run."""
     flags = int.from_bytes(moof[run.content + 1 : run.content + 4])
     (count,) = struct.unpack_from(">I", moof, run.content + 4)
@@ -235,3 +221,39 @@ def _samples(moof: bytes, run: Box, defaults: tuple[int, int, int]) -> "Iterator
         if number == 0 and first_flags is not None:
             values[2] = first_flags
         yield Sample(values[0], values[1], values[2], offset)
+
+
+def codec_of(init: bytes) -> str:
+    """The codec as playlists name it (RFC 6381), from the boxes and nothing else."""
+    table = need(init, b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
+    entry = next(boxes(init, table.content + 8, table.end), None)
+    if entry is None:
+        raise MediaError("the track does not say what it holds")
+    if entry.kind in (b"avc1", b"avc3"):
+        found = need(init, b"avcC", start=entry.content + PICTURE_ENTRY, end=entry.end)
+        return f"{entry.kind.decode()}.{init[found.content + 1 : found.content + 4].hex()}"
+    if entry.kind == b"mp4a":
+        found = need(init, b"esds", start=entry.content + SOUND_ENTRY, end=entry.end)
+        return f"mp4a.{_object_types(init[found.content + 4 : found.end])}"
+    raise MediaError(f"the codec {entry.kind!r} is not known")
+
+
+def _object_types(descriptors: bytes) -> str:
+    """What the nested descriptors of an `esds` box say: the kind of stream, and the kind of AAC."""
+    place = _enter(descriptors, 0, ES_DESCRIPTOR) + ES_BYTES
+    place = _enter(descriptors, place, DECODER_CONFIG)
+    kind = descriptors[place]
+    place = _enter(descriptors, place + CONFIG_BYTES, DECODER_SPECIFIC)
+    return f"{kind:x}.{descriptors[place] >> 3}"
+
+
+def _enter(data: bytes, place: int, tag: int) -> int:
+    """Step over the tag of a descriptor and its length, which has up to four bytes."""
+    if place >= len(data) or data[place] != tag:
+        raise MediaError("the track describes its sound in a way that makes no sense")
+    place += 1
+    while place < len(data) and data[place] & 0x80:
+        place += 1
+    if place + 1 >= len(data):
+        raise MediaError("the track describes its sound in a way that makes no sense")
+    return place + 1

@@ -1,0 +1,81 @@
+"""Encodes one sound track, whole: cut into pieces it would click at every joint."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from takeup.media.errors import MediaError, ToolFailed
+from takeup.media.fmp4 import Movie, read
+from takeup.media.plan import Plan, Sound
+from takeup.media.source import Source
+from takeup.media.tools import Progress, Tools
+
+SAMPLE_RATE = 48_000
+PACKET = 1024
+"""Samples in one packet of AAC; the encoder puts one packet of silence before the sound."""
+FRAGMENT_US = 500_000
+LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "4.0", 5: "5.0", 6: "5.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """An encoded track and where its sound begins in it."""
+
+    movie: Movie
+    silence: int
+    """Ticks before the first sample of the source."""
+
+
+async def encode(
+    tools: Tools,
+    source: Source,
+    plan: Plan,
+    sound: Sound,
+    folder: Path,
+    *,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Path:
+    """Make the file of one track: as long as the picture, to the sample, whatever the source has."""
+    file = folder / f"sound-{sound.stream}.mp4"
+    after = [
+        "-filter_complex", f"[0:{sound.stream}]{samples_of(plan, sound)}[a]", "-map", "[a]",
+        "-c:a", "aac", "-b:a", f"{sound.kbps}k", "-ar", str(SAMPLE_RATE), "-ac", str(sound.channels),
+        "-threads", "1", "-map_metadata", "-1", "-map_chapters", "-1",
+        "-f", "mp4", "-use_editlist", "0", "-movflags", "+empty_moov+default_base_moof+skip_trailer",
+        "-frag_duration", str(FRAGMENT_US),
+        f"file:{file}",
+    ]  # fmt: skip
+    await tools.ffmpeg(source, ["-copyts"], after, writes=[folder], on_progress=on_progress)
+    packets, wanted = read(file.read_bytes()).count, -(-length(plan) // PACKET) + 1
+    if abs(packets - wanted) > 1:
+        raise ToolFailed(f"sound track {sound.stream} has {packets} packets instead of {wanted}")
+    return file
+
+
+def load(file: Path) -> Track:
+    """A track that was encoded before."""
+    movie = read(file.read_bytes())
+    if movie.timescale != SAMPLE_RATE:
+        raise MediaError(f"{file.name} counts {movie.timescale} ticks a second instead of {SAMPLE_RATE}")
+    return Track(movie, PACKET)
+
+
+def length(plan: Plan) -> int:
+    """How many samples the result has."""
+    return round(plan.length_s * SAMPLE_RATE)
+
+
+def samples_of(plan: Plan, sound: Sound) -> str:
+    """The filters: from the picture's first moment to its last, silence where the source has nothing."""
+    picture = plan.picture
+    zero = picture.zero * picture.time_base if picture else Fraction(0)
+    chain = [
+        f"asetpts=PTS-({zero.numerator}/{zero.denominator})/TB",
+        f"aresample={SAMPLE_RATE}:async=1:first_pts=0:min_hard_comp=0.1",
+        f"aformat=sample_fmts=fltp:channel_layouts={LAYOUTS[sound.channels]}",
+        f"apad=whole_len={length(plan)}",
+        f"atrim=end_sample={length(plan)}",
+        "asetpts=N/SR/TB",
+    ]
+    return ",".join(chain)

@@ -1,0 +1,41 @@
+"""A package: the files of every stream in a folder of its own, and the playlists that lead to them."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from takeup.media import audio, fmp4, hls
+from takeup.media.plan import Plan
+from takeup.media.streams import Stream, picture_stream, sound_stream
+
+MASTER = "master.m3u8"
+
+
+def package(
+    plan: Plan, segments: Sequence[Mapping[str, Path]], sounds: Mapping[int, Path], folder: Path
+) -> None:
+    """Write the package of these encoded files: for each segment one a rung, and one a sound track."""
+    picture = plan.picture
+    tracks = [
+        sound_stream(audio.load(sounds[sound.stream]), sound, picture, f"sound-{number}")
+        for number, sound in enumerate(plan.sounds, 1)
+    ]
+    pictures = [
+        picture_stream(picture, rung, [fmp4.read(files[rung.name].read_bytes()) for files in segments])
+        for rung in (picture.rungs if picture else ())
+        if picture
+    ]
+    target = hls.target_of([*pictures, *tracks])
+    for stream in (*pictures, *tracks):
+        _put(folder / stream.name, stream, target)
+    rate = picture.rate if picture else None
+    (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
+
+
+def _put(folder: Path, stream: Stream, target: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / hls.INIT).write_bytes(stream.init)
+    for number, piece in enumerate(stream.pieces, 1):
+        (folder / hls.PIECE.format(number)).write_bytes(piece.data)
+    (folder / "index.m3u8").write_text(hls.media_playlist(stream, target))
+    if stream.rung is not None:
+        (folder / "keys.m3u8").write_text(hls.key_playlist(stream, target))

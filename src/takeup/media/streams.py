@@ -1,0 +1,143 @@
+"""Streams: the files that a track is served as, cut from encoded fragments and placed on one time line.
+
+Every track of a package starts at the same moment, a little after zero: encoders of pictures need a lead to
+show them in another order than they decode them, and encoders of sound put silence before it. With that lead
+no track needs an edit list, which players read differently.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from takeup.media.audio import PACKET, SAMPLE_RATE, Track
+from takeup.media.errors import MediaError
+from takeup.media.fmp4 import Fragment, Movie, Sample, codec_of, write
+from takeup.media.ladder import Rung
+from takeup.media.plan import Picture, Sound
+
+LEAD_FRAMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFrame:
+    """Where in a piece a picture stands that can be decoded alone."""
+
+    start: int
+    length: int
+    duration_s: Fraction
+    """Until the next one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One file of a stream."""
+
+    data: bytes
+    duration_s: Fraction
+    keys: tuple[KeyFrame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One track, ready to be served."""
+
+    name: str
+    codec: str
+    init: bytes
+    pieces: tuple[Piece, ...]
+    rung: Rung | None = None
+    sound: Sound | None = None
+
+    @property
+    def length_s(self) -> Fraction:
+        """How long it lasts."""
+        return sum((piece.duration_s for piece in self.pieces), Fraction(0))
+
+    def mean_rate(self) -> int:
+        """Bits a second over all of it."""
+        return rate_of(sum(len(piece.data) for piece in self.pieces), self.length_s)
+
+    def peak_rate(self, target_s: Fraction) -> int:
+        """The most bits a second in any run of pieces that lasts half to one and a half of the target."""
+        least, most = target_s / 2, target_s * 3 / 2
+        peak = 0
+        for first in range(len(self.pieces)):
+            size, length = 0, Fraction(0)
+            for piece in self.pieces[first:]:
+                size, length = size + len(piece.data), length + piece.duration_s
+                if length > most:
+                    break
+                if length >= least or len(self.pieces) == 1:
+                    peak = max(peak, rate_of(size, length))
+        return peak or self.mean_rate()
+
+
+def rate_of(size: int, length: Fraction) -> int:
+    """Bits a second, rounded up."""
+    return -(-size * 8 * length.denominator // length.numerator)
+
+
+def picture_stream(picture: Picture, rung: Rung, movies: Sequence[Movie]) -> Stream:
+    """The stream of one rung, from its segments in order; all must come from one encoder."""
+    if len({movie.init for movie in movies}) != 1:
+        raise MediaError(f"the segments of {rung.name} were not encoded alike: they have different headers")
+    ticks = picture.rate.denominator
+    lead = LEAD_FRAMES * ticks
+    fragments = [(f, lead - movie.fragments[0].delay) for movie in movies for f in movie.fragments]
+    pieces: list[Piece] = []
+    decoded = 0
+    for first in range(0, len(fragments), picture.fragment // picture.keys_every):
+        data, keys, start = b"", [], decoded
+        for number, (fragment, later) in enumerate(
+            fragments[first : first + picture.fragment // picture.keys_every]
+        ):
+            if not fragment.starts_with_key or fragment.delay + later != lead:
+                raise MediaError(f"fragment {first + number} of {rung.name} cannot be decoded by itself")
+            written = write(fragment, first + number + 1, decoded, later=later)
+            reach = len(written) - len(fragment.data) + fragment.samples[0].size
+            keys.append(KeyFrame(len(data), reach, Fraction(fragment.duration, picture.rate.numerator)))
+            data += written
+            decoded += fragment.duration
+        pieces.append(Piece(data, Fraction(decoded - start, picture.rate.numerator), tuple(keys)))
+    if decoded != picture.frames * ticks:
+        raise MediaError(f"{rung.name} has {decoded // ticks} frames instead of {picture.frames}")
+    init = movies[0].init
+    return Stream(rung.name, codec_of(init), init, tuple(pieces), rung=rung)
+
+
+def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str) -> Stream:
+    """The stream of one sound track, cut at the packets nearest before the edges of the picture's files."""
+    lead = PACKET
+    grid_s = Fraction(6)
+    if picture is not None:
+        lead = round(LEAD_FRAMES / picture.rate * SAMPLE_RATE)
+        grid_s = picture.fragment / picture.rate
+    base = lead - track.silence
+    if base < 0:
+        raise MediaError(f"the lead of {lead} samples is too short for the silence of {track.silence}")
+    pieces: list[Piece] = []
+    for samples, data in _cut(track.movie, lead, base, grid_s):
+        fragment = Fragment(tuple(samples), data)
+        written = write(fragment, len(pieces) + 1, base)
+        pieces.append(Piece(written, Fraction(fragment.duration, SAMPLE_RATE)))
+        base += fragment.duration
+    return Stream(name, codec_of(track.movie.init), track.movie.init, tuple(pieces), sound=sound)
+
+
+def _cut(movie: Movie, lead: int, base: int, grid_s: Fraction) -> Iterator[tuple[list[Sample], bytes]]:
+    samples: list[Sample] = []
+    data = b""
+    edge = 1
+    for fragment in movie.fragments:
+        place = 0
+        for sample in fragment.samples:
+            if samples and base + sample.duration > lead + edge * grid_s * SAMPLE_RATE:
+                yield samples, data
+                samples, data = [], b""
+                edge += 1
+            samples.append(sample)
+            data += fragment.data[place : place + sample.size]
+            place += sample.size
+            base += sample.duration
+    if samples:
+        yield samples, data
