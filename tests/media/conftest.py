@@ -50,6 +50,8 @@ RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
          "-metadata:s:a:0", "language=eng", "-metadata:s:a:1", "language=fra",
          "-metadata:s:a:2", "language=deu", "-disposition:a:1", "default", *H264, "-c:a", "aac"),
     ),
+    "avi": ("avi", (*PICTURE, SMALL, "-c:v", "mpeg4", "-bf", "2", "-g", "30")),
+    "ts": ("ts", (*PICTURE, SMALL, *PICTURE, "sine=duration=8", *H264, "-c:a", "aac", "-shortest")),
     "sound": ("wav", (*PICTURE, "sine=duration=2", "-ac", "1", "-ar", "44100")),
     "ten bit": (
         "mkv",

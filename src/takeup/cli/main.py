@@ -24,6 +24,9 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "transcode": Command(
+        "transcode", "make an adaptive stream of one video, here and now; again: it resumes"
+    ),
     "run": Command("run", "run one job of your own pipeline to its end, here and now; again: it resumes"),
     "submit": Command("submit", "create a job for workers to run"),
     "work": Command("work", "run a worker"),

@@ -36,6 +36,14 @@ def add_capability(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """How much of it at once, and what this machine can do."""
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="how many tasks run at once (default: processors)"
+    )
+    add_capability(parser)
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     """For machines."""
     parser.add_argument("--json", action="store_true", help="print JSON")

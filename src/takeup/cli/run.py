@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
-from takeup.cli.options import add_capability, add_common, positive, read_spec, settings_of
+from takeup.cli.options import add_common, add_workers, read_spec, settings_of
 from takeup.cli.progress import follow, say, show_result
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig, TakeupError
@@ -19,6 +19,7 @@ from takeup.core.ids import canonical_json, digest
 from takeup.core.model import Job
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob, plan_job
+from takeup.engine.worker import Worker
 from takeup.pipelines.loading import load_one
 from takeup.store.ops.read import JobFilter
 from takeup.telemetry import logs
@@ -34,10 +35,7 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     """The arguments of this command."""
     parser.add_argument("pipeline", metavar="FILE.py[:PIPELINE]", help="the file that declares your pipeline")
     parser.add_argument("--spec", metavar="FILE|-", help="the job's parameters: one JSON object")
-    parser.add_argument(
-        "--workers", type=positive, metavar="N", help="how many tasks run at once (default: processors)"
-    )
-    add_capability(parser)
+    add_workers(parser)
     parser.add_argument("--json", action="store_true", help="print the finished job as JSON")
     add_common(parser)
     parser.set_defaults(run=run)
@@ -54,15 +52,16 @@ async def run(options: argparse.Namespace) -> int:
         async with open_app(settings) as app:
             job, is_new = await find_or_submit(app, pipeline, spec)
             if not is_new:
-                say(_found(job))
+                say(found_before(job))
             if job.finished_at is None:
-                job = await run_here(app, settings, options, job)
+                worker = worker_of(app, settings, options.pipeline, options)
+                job = await run_here(app, worker, job)
             artifacts = await app.store.read.artifacts(job.id)
             show_result(job, artifacts, settings.storage, as_json=options.json)
     return 0 if job.status == "completed" else 1
 
 
-def _found(job: Job) -> str:
+def found_before(job: Job) -> str:
     if job.finished_at is None:
         return f"{job.id} was begun before and goes on"
     return (
@@ -83,14 +82,18 @@ async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> 
     return await app.store.read.job(job_id), True
 
 
-async def run_here(app: App, settings: Settings, options: argparse.Namespace, job: Job) -> Job:
-    """Loops and a worker in this process until the job is finished; a signal stops it, nothing is lost."""
-    worker = app.worker(
-        [options.pipeline],
+def worker_of(app: App, settings: Settings, source: str, options: argparse.Namespace) -> Worker:
+    """The worker of this process, for the pipeline of this source."""
+    return app.worker(
+        [source],
         worker_id=local_worker_id(settings),
         slots=options.workers,
         capabilities=options.capability or (),
     )
+
+
+async def run_here(app: App, worker: Worker, job: Job) -> Job:
+    """Loops and a worker in this process until the job is finished; a signal stops it, nothing is lost."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 

@@ -37,7 +37,7 @@ async def encode(
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
     """Make the file of one track: as long as the picture, to the sample, whatever the source has."""
-    file = folder / f"sound-{sound.stream}.mp4"
+    file = folder / name_of(sound)
     after = [
         "-filter_complex", f"[0:{sound.stream}]{samples_of(plan, sound)}[a]", "-map", "[a]",
         "-c:a", "aac", "-b:a", f"{sound.kbps}k", "-ar", str(SAMPLE_RATE), "-ac", str(sound.channels),
@@ -51,6 +51,11 @@ async def encode(
     if abs(packets - wanted) > 1:
         raise ToolFailed(f"sound track {sound.stream} has {packets} packets instead of {wanted}")
     return file
+
+
+def name_of(sound: Sound) -> str:
+    """The file of a track."""
+    return f"sound-{sound.stream}.mp4"
 
 
 def load(file: Path) -> Track:

@@ -1,5 +1,7 @@
 """The one place that runs ffmpeg and ffprobe: confined, limited, and deaf to whatever a file may name."""
 
+import errno
+import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -120,10 +122,12 @@ def opening() -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def failure(ended: Ended) -> MediaError | ToolFailed:
-    """Why a tool failed, in one line, and whether it is the source's fault."""
+def failure(ended: Ended) -> MediaError | ToolFailed | OSError:
+    """Why a tool failed, in one line, and whether it is the source's fault, the disk's or the tool's."""
     tool = Path(ended.command[0]).name
     words = " / ".join(ended.stderr.strip().splitlines()[-WORDS_LINES:])
+    if os.strerror(errno.ENOSPC) in ended.stderr:
+        return OSError(errno.ENOSPC, f"{tool} found no space: {words}")
     if ended.stopped:
         return ToolFailed(
             f"{tool} {'made no progress' if ended.stopped == 'stalled' else 'took too long'}: {words}"

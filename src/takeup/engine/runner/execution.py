@@ -134,10 +134,10 @@ class Execution:
     async def _outcome(self, context: Context, stage: Stage) -> End:
         try:
             return await self._work(context, stage)
-        except (Fatal, InvalidInput) as error:  # bad results and names do not get better by trying again
-            return _failed(error, retryable=False)
         except Retry as error:
             return _again(error)
+        except (Fatal, TakeupError) as error:  # bad results and names do not get better by trying again
+            return _failed(error, retryable=isinstance(error, TakeupError) and error.retryable)
         except SystemExit as error:
             return _failed(RuntimeError(f"the stage called sys.exit({error.code!r})"), retryable=True)
         except OSError as error:

@@ -1,0 +1,24 @@
+"""`takeup transcode`: one video to an adaptive stream in a folder; killed and run again, it resumes."""
+
+import argparse
+from pathlib import Path
+
+from takeup.cli.options import add_common, add_workers, later
+
+
+def add(parser: argparse.ArgumentParser, _name: str) -> None:
+    """The arguments of this command."""
+    parser.add_argument("source", metavar="SOURCE", type=Path, help="the video file")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="DIR",
+        type=Path,
+        help="where the stream goes (default: beside you, NAME-stream)",
+    )
+    parser.add_argument("--profile", default="web-h264", metavar="NAME|FILE.toml", help="what to make of it")
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be made")
+    parser.add_argument("--json", action="store_true", help="print the plan or the finished job as JSON")
+    add_workers(parser)
+    add_common(parser)
+    parser.set_defaults(run=later("transcode_work", "transcode"))

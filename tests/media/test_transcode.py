@@ -1,0 +1,149 @@
+"""`takeup transcode`, the real command: all kinds of sources, errors in one line, kills survived."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from takeup.media.tools import Tools
+from tests.cli.conftest import environment
+from tests.media.conftest import PICTURE, Make
+
+FRAMES = {"plain": 200, "uneven": 199, "languages": 200, "avi": 200, "ts": 200, "one frame": 1}
+LONG = "testsrc2=size=320x180:rate=25:duration=130"
+
+
+def takeup(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "takeup.cli.main", *map(str, arguments)]
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def count_frames(tools: Tools, playlist: Path) -> int:
+    command = [tools.binaries.ffprobe, "-v", "error", "-select_streams", "v:0", "-count_frames"]
+    command += ["-show_entries", "stream=nb_read_frames", "-of", "csv=p=0", playlist]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stderr == ""
+    return int(ended.stdout.split()[0].strip(","))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_stream_has_every_frame_of_its_source(tools: Tools, make: Make, tmp_path: Path, name: str):
+    ran = takeup(tmp_path, "transcode", make(name), "-o", "out")
+    assert ran.returncode == 0, ran.stderr
+    assert "the stream is out/master.m3u8" in ran.stderr
+    variants = sorted((tmp_path / "out").glob("*p/index.m3u8"))
+    assert variants
+    assert {count_frames(tools, playlist) for playlist in variants} == {FRAMES[name]}
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+    assert takeup(tmp_path, "verify").returncode == 0
+
+
+def test_what_is_done_is_not_done_again_and_a_changed_source_is(make: Make, tmp_path: Path):
+    source = tmp_path / "movie.mp4"
+    source.write_bytes(make("plain").read_bytes())
+    assert takeup(tmp_path, "transcode", source).returncode == 0
+    first = contents(tmp_path / "movie-stream")
+    (tmp_path / "movie-stream" / "master.m3u8").write_text("")
+    again = takeup(tmp_path, "transcode", source)
+    assert (again.returncode, "completed before" in again.stderr) == (0, True)
+    assert contents(tmp_path / "movie-stream") == first
+    source.write_bytes(make("ntsc").read_bytes())
+    assert takeup(tmp_path, "transcode", source).returncode == 0
+    assert contents(tmp_path / "movie-stream") != first
+
+
+def test_a_dry_run_says_what_would_be_made(make: Make, tmp_path: Path):
+    ran = takeup(tmp_path, "transcode", make("languages"), "--dry-run")
+    assert ran.returncode == 0
+    assert "320×180" in ran.stdout
+    assert "fra" in ran.stdout
+    assert "200 frames, 25 a second, in 1 segments" in ran.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [(b"just some words", "the source cannot be decoded"), (b"", "is empty"), (None, "cannot be read")],
+)
+def test_a_source_that_is_none_is_told_in_one_line_and_not_tried_again(tmp_path: Path, content, says):
+    if content is not None:
+        (tmp_path / "movie.mp4").write_bytes(content)
+    ran = takeup(tmp_path, "transcode", "movie.mp4", "-o", "out")
+    assert ran.returncode == 1
+    told = ran.stdout + ran.stderr
+    assert says in told
+    assert "Traceback" not in told
+    assert not (tmp_path / "out").exists()
+    if content:
+        with closing(sqlite3.connect(tmp_path / "takeup-data" / "takeup.db")) as connection:
+            found = connection.execute("SELECT status, attempt FROM tasks WHERE stage = 'plan'").fetchall()
+        assert found == [("FAILED", 1)]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(make: Make, tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "letter.txt").write_text("dear")
+    ran = takeup(tmp_path, "transcode", make("plain"), "-o", "out")
+    assert (ran.returncode, "is no package of a stream" in ran.stderr) == (1, True)
+    assert contents(tmp_path / "out") == {"letter.txt": b"dear"}
+    ran = takeup(tmp_path, "transcode", make("plain"), "--profile", "nonsense")
+    assert (ran.returncode, "there is no profile 'nonsense'" in ran.stderr) == (1, True)
+
+
+@pytest.fixture(scope="module")
+def long_source(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("long") / "long.mp4"
+    options = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "100", "-c:a", "aac", "-shortest"]
+    command = [
+        tools.binaries.ffmpeg,
+        "-v",
+        "error",
+        *PICTURE,
+        LONG,
+        *PICTURE,
+        "sine=duration=130",
+        *options,
+        file,
+    ]
+    subprocess.run(command, check=True, timeout=120)
+    return file
+
+
+def test_killed_again_and_again_the_stream_has_the_same_bytes(
+    tools: Tools, long_source: Path, tmp_path: Path
+):
+    (tmp_path / "calm").mkdir()
+    (tmp_path / "storm").mkdir()
+    assert takeup(tmp_path / "calm", "transcode", long_source, "-o", "out").returncode == 0
+    command = [sys.executable, "-m", "takeup.cli.main", "transcode", str(long_source), "-o", "out"]
+    for pause_s in (1.0, 1.5, 2.0):
+        with subprocess.Popen(
+            command,
+            cwd=tmp_path / "storm",
+            env=environment(),
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as running:
+            time.sleep(pause_s)
+            os.killpg(running.pid, signal.SIGKILL)
+    assert takeup(tmp_path / "storm", "transcode", long_source, "-o", "out").returncode == 0
+    assert contents(tmp_path / "storm" / "out") == contents(tmp_path / "calm" / "out")
+    (playlist,) = (tmp_path / "storm" / "out").glob("*p/index.m3u8")
+    assert count_frames(tools, playlist) == 3250
+    assert takeup(tmp_path / "storm", "verify").returncode == 0
+    with closing(sqlite3.connect(tmp_path / "storm" / "takeup-data" / "takeup.db")) as connection:
+        ((tasks, attempts),) = connection.execute("SELECT count(*), sum(attempt) FROM tasks").fetchall()
+    slots = os.cpu_count() or 1
+    assert attempts - tasks <= 3 * slots, "at most one task a slot is repeated after each kill"
