@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from takeup.media import audio, encode, fmp4, index, package, plan, probe, profile, streams
+from takeup.media import audio, encode, fmp4, package, plan, profile, streams
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
 from takeup.media.source import look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from tests.media.conftest import Make, frame_hashes
 
@@ -24,11 +25,8 @@ async def packed(tools: Tools, file: Path, folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(plan, "KEY_EVERY_S", 1)
     monkeypatch.setattr(plan, "KEYS_A_FRAGMENT", 2)
     source = look_at(file)
-    facts = await probe.probe(tools, source)
-    frames = None
-    if facts.video:
-        frames = await index.index(tools, source, facts.video.stream, facts.video.time_base)
-    whole = plan.plan(facts, frames, profile.load("web-h264"), segment_s=SHORT_S)
+    found = await survey(tools, source)
+    whole = plan.plan(found.probe, found.index, profile.load("web-h264"), segment_s=SHORT_S)
     work = folder / "work"
     work.mkdir()
     made = []

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from takeup.media import encode, fmp4, index, plan, probe, profile
+from takeup.media import encode, fmp4, plan, profile
 from takeup.media.plan import Picture, Plan, Segment
 from takeup.media.source import Source, look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Progress, Tools
 from tests.media.conftest import Make, frame_hashes
 
@@ -19,10 +20,8 @@ async def planned(tools: Tools, file: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(plan, "WHOLE_S", 0)
     monkeypatch.setattr(plan, "KEYS_A_FRAGMENT", 1)
     source = look_at(file)
-    facts = await probe.probe(tools, source)
-    assert facts.video
-    frames = await index.index(tools, source, facts.video.stream, facts.video.time_base)
-    found = plan.plan(facts, frames, profile.load("web-h264"), segment_s=2)
+    seen = await survey(tools, source)
+    found = plan.plan(seen.probe, seen.index, profile.load("web-h264"), segment_s=2)
     assert found.picture
     assert len(found.picture.segments) > 1
     return source, found, found.picture

@@ -14,10 +14,11 @@ from takeup.cli.progress import say, show_result
 from takeup.cli.run import find_or_submit, found_before, only_one, run_here, worker_of
 from takeup.config import Settings
 from takeup.core.errors import InvalidInput
-from takeup.media import binaries, index, probe, profile
+from takeup.media import binaries, profile
 from takeup.media.package import MASTER
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from takeup.pipelines.transcode import transcode as pipeline
 from takeup.telemetry import logs
@@ -72,13 +73,9 @@ def spec_of(source: Source, wanted: str) -> dict[str, Any]:
 
 
 async def plan_of(settings: Settings, source: Source, wanted: profile.Profile) -> Plan:
-    """The plan of a source that can be cut where it is."""
-    tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
-    facts = await probe.probe(tools, source)
-    frames = None
-    if facts.video is not None:
-        frames = await index.index(tools, source, facts.video.stream, facts.video.time_base)
-    return plan(facts, frames, wanted)
+    """The plan of a source, which is only looked at."""
+    found = await survey(Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path)), source)
+    return plan(found.probe, found.index, wanted)
 
 
 def show_plan(whole: Plan, *, as_json: bool) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 from takeup.child.run import Ended
 from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
-from takeup.media import audio, binaries, encode, index, package, probe, profile
+from takeup.media import audio, binaries, encode, package, profile
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan, plan
-from takeup.media.remux import into_matroska
 from takeup.media.source import Source, look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Progress, Tools
 
 PLAN = "plan.json"
@@ -22,20 +22,13 @@ DEFAULT_PROFILE = "web-h264"
 
 async def make_plan(ctx: Any) -> dict[str, Any]:
     """Look into the source and lay out all that is to be made of it."""
-    tools = tools_for(ctx)
     wanted = profile.load(_text(ctx, "profile", DEFAULT_PROFILE))
     source = look_at(Path(_text(ctx, "source")))
-    facts = await probe.probe(tools, source)
-    is_copied = facts.video is not None and not index.is_seekable(facts.container)
-    if is_copied:
-        source = await into_matroska(tools, source, ctx.output(COPY))
-        facts = await probe.probe(tools, source)
-    frames = None
-    if facts.video is not None:
-        frames = await index.index(tools, source, facts.video.stream, facts.video.time_base)
-    whole = plan(facts, frames, wanted)
+    found = await survey(tools_for(ctx), source, ctx.output(COPY))
+    whole = plan(found.probe, found.index, wanted)
     seen = {"size": source.size, "changed_ns": source.changed_ns}
-    ctx.output(PLAN).write_text(json.dumps({"plan": whole.to_json(), "source": seen, "is_copied": is_copied}))
+    stored = {"plan": whole.to_json(), "source": seen, "is_copied": found.is_copied}
+    ctx.output(PLAN).write_text(json.dumps(stored))
     picture = whole.picture
     return {
         "segments": len(picture.segments) if picture else 0,

@@ -1,0 +1,33 @@
+"""All that a plan rests on, of one source: its facts and its frames, copied first where it cannot be cut."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from takeup.media.index import Index, index, is_seekable
+from takeup.media.probe import Probe, probe
+from takeup.media.remux import into_matroska
+from takeup.media.source import Source
+from takeup.media.tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What was found, and in which file."""
+
+    source: Source
+    probe: Probe
+    index: Index | None
+    is_copied: bool
+
+
+async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Survey:
+    """Look into a source; one that cannot be cut exactly is copied to `copy`, if that is given."""
+    facts = await probe(tools, source)
+    is_copied = copy is not None and facts.video is not None and not is_seekable(facts.container)
+    if is_copied and copy is not None:
+        source = await into_matroska(tools, source, copy)
+        facts = await probe(tools, source)
+    frames = None
+    if facts.video is not None:
+        frames = await index(tools, source, facts.video.stream, facts.video.time_base)
+    return Survey(source, facts, frames, is_copied)
