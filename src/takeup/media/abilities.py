@@ -44,6 +44,11 @@ async def abilities(binaries: Binaries) -> Abilities:
     return Abilities(version[1], tuple(works), tuple(name for name in FILTERS if name in listed))
 
 
+async def maps_colours(binaries: Binaries) -> bool:
+    """Whether the scaler can bring bright pictures (HDR) to what every screen shows; since FFmpeg 8."""
+    return "out_transfer" in (await _ask(binaries, "-hide_banner", "-h", "filter=scale")).stdout
+
+
 async def _encodes(binaries: Binaries, arguments: tuple[str, ...]) -> bool:
     ended = await _ask(
         binaries, "-v", "error", "-nostdin", "-f", "lavfi", "-i", *arguments, "-f", "null", "-"

@@ -15,6 +15,7 @@ from takeup.media.source import Source
 from takeup.media.tools import Progress, Tools
 
 SCALER = "flags=bicubic"
+TO_SDR = "scale=out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv:intent=perceptual"
 FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 
 
@@ -62,6 +63,8 @@ def pictures_of(picture: Picture, segment: Segment) -> str:
         f"settb={picture.rate.denominator}/{picture.rate.numerator}",
         "setpts=N",
     ]
+    if picture.tone_map:
+        chain += [TO_SDR, "format=yuv420p"]
     sizes = len(picture.rungs)
     split = f"split={sizes}" + "".join(f"[p{n}]" for n in range(sizes))
     scaled = [

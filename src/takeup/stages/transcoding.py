@@ -9,6 +9,7 @@ from takeup.child.run import Ended
 from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
 from takeup.media import audio, binaries, encode, package, profile
+from takeup.media.abilities import maps_colours
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
@@ -24,8 +25,11 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
     """Look into the source and lay out all that is to be made of it."""
     wanted = profile.load(_text(ctx, "profile", DEFAULT_PROFILE))
     source = look_at(Path(_text(ctx, "source")))
-    found = await survey(tools_for(ctx), source, ctx.output(COPY))
+    tools = tools_for(ctx)
+    found = await survey(tools, source, ctx.output(COPY))
     whole = plan(found.probe, found.index, wanted)
+    if whole.picture and whole.picture.tone_map and not await maps_colours(tools.binaries):
+        raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")
     seen = {"size": source.size, "changed_ns": source.changed_ns}
     stored = {"plan": whole.to_json(), "source": seen, "is_copied": found.is_copied}
     ctx.output(PLAN).write_text(json.dumps(stored))
