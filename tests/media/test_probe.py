@@ -102,7 +102,7 @@ def test_labels_of_strangers_are_cleaned():
     ("changed", "form", "says"),
     [
         ({}, {"duration": "1000000"}, "lasts 1000000 s"),
-        ({"width": 100_000}, {}, "100000×360"),
+        ({"width": 100_000}, {}, "shown as 100000×360"),
         ({"avg_frame_rate": "1000/1"}, {}, "1000 frames a second"),
     ],
 )
@@ -126,7 +126,8 @@ def test_an_index_leaves_out_what_an_edit_list_cuts_away():
 def test_an_index_tells_of_frames_without_a_time():
     frames = index.read(["0,1,K__", "N/A,1,___", "2,N/A,___"], Fraction(1, 25))
     assert (frames.has_all_times, frames.count, frames.end) == (False, 2, 4)
-    for lines in (["N/A,1,K__"], [], ["0,1,___"]):
+    assert list(index.read(["5,1,___", "6,1,___"], Fraction(1, 25)).keys) == [5], "from the first on"
+    for lines in (["N/A,1,K__"], []):
         with pytest.raises(MediaError):
             index.read(lines, Fraction(1, 25))
 

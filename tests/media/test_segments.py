@@ -86,5 +86,5 @@ async def test_missing_frames_are_noticed(tools, make: Make, monkeypatch, tmp_pa
     source, whole, picture = await planned(tools, make("plain"), monkeypatch)
     last = picture.segments[-1]
     beyond = replace(last, first=last.first + 10_000, seek=last.seek)
-    with pytest.raises(encode.ToolFailed, match="frames instead of"):
+    with pytest.raises(encode.MediaError, match="frames instead of"):
         await encode.encode(tools, source, whole, beyond, tmp_path)

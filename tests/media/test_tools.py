@@ -120,6 +120,8 @@ async def test_a_huge_picture_is_refused(tools: Tools, huge: Path):
     ("ended", "kind", "says"),
     [
         (("x: Invalid data found when processing input", 1, ""), MediaError, "cannot be decoded"),
+        (("Error muxing a packet", 234, ""), MediaError, "cannot be decoded"),
+        (("malloc: Cannot allocate memory", 1, ""), ToolFailed, "ended with 1"),
         (("", -9, ""), ToolFailed, "killed by signal 9"),
         (("", -9, "stalled"), ToolFailed, "made no progress"),
         (("", -9, "overdue"), ToolFailed, "took too long"),

@@ -102,6 +102,50 @@ def test_a_source_that_is_none_is_told_in_one_line_and_not_tried_again(tmp_path:
         assert found == [("FAILED", 1)]
 
 
+def test_where_nothing_can_be_written_is_told_before_any_work(make: Make, tmp_path: Path):
+    (tmp_path / "file").touch()
+    ran = takeup(tmp_path, "transcode", make("plain"), "-o", "file/out")
+    assert (ran.returncode, "file/out cannot be written" in ran.stderr) == (1, True)
+
+
+def test_a_disk_that_is_nearly_full_is_told(make: Make, tmp_path: Path):
+    command = [sys.executable, "-m", "takeup.cli.main", "transcode", make("plain")]
+    env = environment(TAKEUP_DISK_RESERVE_MB="900000000")
+    with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stderr
+        assert "nothing is run until there is room" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+
+
+@pytest.fixture
+def changing(tools: Tools, tmp_path: Path) -> Path:
+    """A source whose picture changes its size half-way."""
+    parts = [tmp_path / f"{size}.ts" for size in ("320x180", "160x120")]
+    for part in parts:
+        made = [
+            *PICTURE,
+            f"testsrc2=size={part.stem}:rate=25:duration=2",
+            "-c:v",
+            "libx264",
+            "-bf",
+            "0",
+            part,
+        ]
+        subprocess.run([tools.binaries.ffmpeg, "-v", "error", *made], check=True, timeout=60)
+    joined = tmp_path / "joined.mkv"
+    join = ["-i", f"concat:{parts[0]}|{parts[1]}", "-c", "copy", joined]
+    subprocess.run([tools.binaries.ffmpeg, "-v", "error", *join], check=True, timeout=60)
+    return joined
+
+
+def test_a_picture_that_changes_its_size_keeps_the_first(tools: Tools, changing: Path, tmp_path: Path):
+    ran = takeup(tmp_path, "transcode", changing, "-o", "out")
+    assert ran.returncode == 0, ran.stdout
+    planned = takeup(tmp_path, "transcode", changing, "--dry-run").stderr
+    (playlist,) = (tmp_path / "out").glob("*p/index.m3u8")
+    assert f"{count_frames(tools, playlist)} frames" in planned
+
+
 def test_a_folder_of_somebody_else_is_left_alone(make: Make, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").write_text("dear")

@@ -108,6 +108,8 @@ def test_a_usual_rate_is_found_however_coarse_the_clock(rate: Fraction, time_bas
 
 def test_other_rates():
     assert constant_rate(even(Fraction(15), 100)) == 15
+    assert constant_rate(even(Fraction(15, 2), 100, time_base=Fraction(1, 1000))) == Fraction(15, 2)
+    assert constant_rate(even(Fraction(1, 700), 3)) == Fraction(1, 700)
     assert constant_rate(even(Fraction(120), 500)) == 60
     assert constant_rate(even(Fraction(120_000, 1001), 500)) == Fraction(60_000, 1001)
     assert constant_rate(even(Fraction(1000), 5000)) <= RATE_MAX

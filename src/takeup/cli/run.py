@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,6 +49,7 @@ async def run(options: argparse.Namespace) -> int:
     pipeline = load_one(options.pipeline)
     spec = read_spec(options.spec)
     make_folder(settings.data_dir)
+    warn_of_space(settings)
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
             job, is_new = await find_or_submit(app, pipeline, spec)
@@ -59,6 +61,14 @@ async def run(options: argparse.Namespace) -> int:
             artifacts = await app.store.read.artifacts(job.id)
             show_result(job, artifacts, settings.storage, as_json=options.json)
     return 0 if job.status == "completed" else 1
+
+
+def warn_of_space(settings: Settings) -> None:
+    """A worker takes nothing while its disk is nearly full; the job only looks as if it waited."""
+    free = shutil.disk_usage(settings.data_dir).free // 2**20
+    if free < settings.disk_reserve_mb:
+        few = f"only {free} MB are free in {settings.data_dir}, fewer than disk_reserve_mb"
+        say(f"{few} ({settings.disk_reserve_mb}): nothing is run until there is room")
 
 
 def found_before(job: Job) -> str:
@@ -133,8 +143,9 @@ def only_one(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            holder = file.read().strip() or "another process"
-            raise FolderInUse(f"{folder} is in use by process {holder}") from None
+            pid = file.read().strip()
+            holder = f"process {pid}" if pid else "another process"
+            raise FolderInUse(f"{folder} is in use by {holder}") from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

@@ -3,6 +3,7 @@
 import argparse
 import os
 import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from takeup.artifacts.layout import MANIFEST
 from takeup.cli.options import settings_of
 from takeup.cli.printing import print_json, table
 from takeup.cli.progress import say, show_result
-from takeup.cli.run import find_or_submit, found_before, only_one, run_here, worker_of
+from takeup.cli.run import (
+    find_or_submit,
+    found_before,
+    only_one,
+    run_here,
+    warn_of_space,
+    worker_of,
+)
 from takeup.config import Settings
 from takeup.core.errors import InvalidInput
 from takeup.media import binaries, profile
@@ -27,9 +35,9 @@ PIPELINE = "takeup.pipelines.transcode:transcode"
 
 
 class NotOurFolder(InvalidInput):
-    """The output folder holds something that is no package."""
+    """The output folder holds something that is no package, or cannot be written."""
 
-    help = "Choose another folder with -o DIR, or empty this one yourself."
+    help = "Choose another folder with -o DIR."
 
 
 async def transcode(options: argparse.Namespace) -> int:
@@ -44,6 +52,7 @@ async def transcode(options: argparse.Namespace) -> int:
     out: Path = options.output or Path(f"{options.source.stem}-stream")
     check_folder(out)
     make_folder(settings.data_dir)
+    warn_of_space(settings)
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
             job, is_new = await find_or_submit(app, pipeline, spec_of(source, options.profile))
@@ -74,7 +83,9 @@ def spec_of(source: Source, wanted: str) -> dict[str, Any]:
 
 async def plan_of(settings: Settings, source: Source, wanted: profile.Profile) -> Plan:
     """The plan of a source, which is only looked at."""
-    found = await survey(Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path)), source)
+    tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
+    with tempfile.TemporaryDirectory() as folder:
+        found = await survey(tools, source, Path(folder) / "copy.mkv")
     return plan(found.probe, found.index, wanted)
 
 
@@ -101,7 +112,13 @@ def show_plan(whole: Plan, *, as_json: bool) -> None:
 
 
 def check_folder(out: Path) -> None:
-    """Refuse to replace what is no package, before any work is done."""
+    """Refuse to replace what is no package, and a place that cannot be written, before any work is done."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise NotOurFolder(f"{out} cannot be written: {error.strerror or error}") from error
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MASTER).is_file())):
         raise NotOurFolder(f"{out} exists and is no package of a stream")
 
@@ -109,7 +126,6 @@ def check_folder(out: Path) -> None:
 def put(package: Path, out: Path) -> None:
     """Copy a package beside its place and swap it in: whoever reads sees the old one or the new one."""
     out = out.resolve()
-    out.parent.mkdir(parents=True, exist_ok=True)
     new, old = (out.with_name(f".{out.name}.{word}-{os.getpid()}") for word in ("new", "old"))
     try:
         shutil.copytree(package, new, ignore=shutil.ignore_patterns(MANIFEST))

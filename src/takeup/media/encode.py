@@ -8,7 +8,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
-from takeup.media.errors import MediaError, ToolFailed
+from takeup.media.errors import MediaError
 from takeup.media.fmp4 import read
 from takeup.media.plan import Picture, Plan, Segment
 from takeup.media.source import Source
@@ -38,7 +38,7 @@ async def encode(
     for name, file in files.items():
         count = read(file.read_bytes()).count
         if count != segment.count:
-            raise ToolFailed(
+            raise MediaError(
                 f"segment {segment.number} of {name} has {count} frames instead of {segment.count}"
             )
     return files
@@ -48,7 +48,7 @@ def seek_to(picture: Picture, segment: Segment) -> list[str]:
     """Start at a frame that can be decoded; half a frame later, so that rounding cannot miss it."""
     start = segment.seek * picture.time_base + 1 / (2 * picture.rate)
     skip = ["-seek_timestamp", "1", "-ss", decimal(start), "-noaccurate_seek"] if segment.number else []
-    return ["-copyts", *skip]
+    return ["-copyts", "-reinit_filter", "0", *skip]  # a source may change its size; the filters go on
 
 
 def pictures_of(picture: Picture, segment: Segment) -> str:

@@ -101,8 +101,7 @@ def read(lines: Iterable[str], time_base: Fraction) -> Index:
             raise TooLarge(f"it has more than {FRAMES_MAX} frames")
     if not shown:
         raise MediaError("its picture track has no frames")
-    in_order, key_order = array("q", sorted(set(shown))), array("q", sorted(set(keys)))
-    if not key_order:
-        raise MediaError("no frame of it can be decoded by itself")
+    in_order = array("q", sorted(set(shown)))
+    key_order = array("q", sorted({*keys, in_order[0]}))  # decoding can always begin at the first
     found = Index(time_base, in_order, key_order, latest + 1, has_all_times)
     return replace(found, end=latest + (lasts or found.interval))

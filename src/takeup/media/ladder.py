@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+from takeup.media.probe import square
 from takeup.media.profile import Profile, Step
 
 USUAL_SHAPE = Fraction(16, 9)
@@ -31,8 +32,7 @@ def ladder(
     width: int, height: int, pixel_shape: Fraction, rate: Fraction, profile: Profile
 ) -> tuple[Rung, ...]:
     """The rungs for a picture of this size, largest first; pixels are square afterwards."""
-    wide = Fraction(width) * pixel_shape if pixel_shape >= 1 else Fraction(width)
-    high = Fraction(height) if pixel_shape >= 1 else Fraction(height) / pixel_shape
+    wide, high = square(width, height, pixel_shape)
     source_short = min(wide, high)
     steps = [step for step in profile.rungs if step.short <= source_short]
     largest = profile.rungs[0].short

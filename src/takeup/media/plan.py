@@ -24,6 +24,7 @@ RATES = tuple(
     )
 )  # fmt: skip
 RATE_MAX = Fraction(60)
+DENOMINATORS = (1, 2, 3, 4, 5, 10, 100, 1001, 1_000_000_000)
 CLOSE = Fraction(1, 1000)
 KEY_EVERY_S = 2
 KEYS_A_FRAGMENT = 3
@@ -175,7 +176,8 @@ def constant_rate(index: Index) -> Fraction:
     if near:
         return min(near, key=lambda rate: abs(rate - average))
     if index.is_even:
-        return usual.limit_denominator(1001)
+        simple = (usual.limit_denominator(most) for most in DENOMINATORS)
+        return next(rate for rate in simple if rate > 0 and abs(rate - usual) <= slack)
     return next((rate for rate in RATES if rate >= usual), RATE_MAX)
 
 

@@ -147,10 +147,18 @@ def _check(found: Probe) -> None:
     video = found.video
     if video is None:
         return
-    if max(video.width, video.height) > SIDE_MAX:
-        raise TooLarge(f"its picture is {video.width}×{video.height}; a side has at most {SIDE_MAX}")
+    wide, high = (round(side) for side in square(video.width, video.height, video.pixel_shape))
+    if max(wide, high) > SIDE_MAX:
+        raise TooLarge(f"its picture is shown as {wide}×{high}; a side has at most {SIDE_MAX}")
     if video.rate is not None and video.rate > RATE_MAX:
         raise TooLarge(f"it has {float(video.rate):.0f} frames a second; at most {RATE_MAX} are taken")
+
+
+def square(width: int, height: int, pixel_shape: Fraction) -> tuple[Fraction, Fraction]:
+    """The size of a picture once its pixels are square; no side becomes shorter."""
+    if pixel_shape >= 1:
+        return width * pixel_shape, Fraction(height)
+    return Fraction(width), height / pixel_shape
 
 
 def _video(stream: Mapping[str, Any]) -> Video:

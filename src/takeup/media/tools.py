@@ -41,17 +41,8 @@ Run = Callable[..., Awaitable[Ended]]
 OnProgress = Callable[["Progress"], None]
 
 PROGRESS_LINE = re.compile(r"([a-z_0-9]+)=\s*(\S+)\s*\Z")
-CANNOT_HELP = (
-    "Invalid data found",
-    "not on whitelist",
-    "whitelist",
-    "moov atom not found",
-    "could not find codec parameters",
-    "Picture size",
-    "Unknown decoder",
-    "Decoder not found",
-)
-"""Words of the tools after which another try would end the same way."""
+MAY_PASS = ("Cannot allocate memory", "Resource temporarily unavailable", "Input/output error")
+"""Words of the tools after which another try may end better; whatever else they say would be said again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +120,13 @@ def failure(ended: Ended) -> MediaError | ToolFailed | OSError:
     if os.strerror(errno.ENOSPC) in ended.stderr:
         return OSError(errno.ENOSPC, f"{tool} found no space: {words}")
     if ended.stopped:
-        return ToolFailed(
-            f"{tool} {'made no progress' if ended.stopped == 'stalled' else 'took too long'}: {words}"
-        )
-    if ended.exit_code > 0 and any(sign in ended.stderr for sign in CANNOT_HELP):
-        return MediaError(f"the source cannot be decoded: {words}")
-    how = (
-        f"was killed by signal {-ended.exit_code}" if ended.exit_code < 0 else f"ended with {ended.exit_code}"
-    )
-    return ToolFailed(f"{tool} {how}: {words}")
+        what = "made no progress" if ended.stopped == "stalled" else "took too long"
+        return ToolFailed(f"{tool} {what}: {words}")
+    if ended.exit_code < 0:
+        return ToolFailed(f"{tool} was killed by signal {-ended.exit_code}: {words}")
+    if any(sign in ended.stderr for sign in MAY_PASS):
+        return ToolFailed(f"{tool} ended with {ended.exit_code}: {words}")
+    return MediaError(f"the source cannot be decoded: {words}")
 
 
 class ProgressReader:
