@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import xml.etree.ElementTree as ET
 from array import array
 from fractions import Fraction
 from pathlib import Path
@@ -143,6 +144,37 @@ async def test_playlists_agree_with_each_other_and_with_their_files(tools, make:
         assert sorted(files) == sorted(file.name for file in playlist.parent.glob("*.m4s"))
         assert text.endswith("#EXT-X-ENDLIST\n")
     assert len(targets) == 1
+
+
+async def test_a_manifest_knows_the_time_of_every_file(tools, make: Make, tmp_path, monkeypatch):
+    whole = await packed(tools, make("languages"), tmp_path, monkeypatch)
+    assert whole.picture
+    out = tmp_path / "out"
+    root = ET.parse(out / package.MANIFEST).getroot()  # noqa: S314 - we wrote it
+    name = "{urn:mpeg:dash:schema:mpd:2011}"
+    assert root.get("mediaPresentationDuration") == "PT8S"
+    sets = root.findall(f".//{name}AdaptationSet")
+    assert [found.get("lang") for found in sets] == [None, "eng", "fra", "deu"]
+    for found in sets:
+        template = found.find(f"{name}SegmentTemplate")
+        assert template is not None
+        zero, scale = int(template.get("presentationTimeOffset", "")), int(template.get("timescale", ""))
+        times, place = [], 0
+        for run in template.iter(f"{name}S"):
+            place = int(run.get("t", place))
+            for _ in range(int(run.get("r", 0)) + 1):
+                times.append(place)
+                place += int(run.get("d", 0))
+        assert 0 <= Fraction(zero - times[0], scale) <= Fraction(audio.PACKET, audio.SAMPLE_RATE)
+        assert Fraction(place - zero, scale) == pytest.approx(whole.length_s, abs=0.03)
+        for one in found.iter(f"{name}Representation"):
+            files = sorted((out / one.get("id", "")).glob("*.m4s"))
+            assert len(files) == len(times)
+            for file, time in zip(files, times, strict=True):
+                data = file.read_bytes()
+                at = fmp4.need(data, b"moof", b"traf", b"tfdt").content
+                lead = zero if one.get("width") else 0
+                assert int.from_bytes(data[at + 4 : at + 12]) + lead == time
 
 
 async def test_a_key_frame_by_its_range_is_one_picture(tools, make: Make, tmp_path, monkeypatch):

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from takeup.media import audio, fmp4, hls
+from takeup.media import audio, dash, fmp4, hls
 from takeup.media.plan import Plan
 from takeup.media.streams import Stream, picture_stream, sound_stream
 
 MASTER = "master.m3u8"
+MANIFEST = "manifest.mpd"
 
 
 def package(
@@ -29,6 +30,7 @@ def package(
         _put(folder / stream.name, stream, target)
     rate = picture.rate if picture else None
     (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
+    (folder / MANIFEST).write_text(dash.manifest(pictures, tracks, rate, plan.length_s), encoding="utf-8")
 
 
 def _put(folder: Path, stream: Stream, target: int) -> None:

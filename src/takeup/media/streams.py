@@ -45,6 +45,11 @@ class Stream:
     codec: str
     init: bytes
     pieces: tuple[Piece, ...]
+    timescale: int
+    start: int
+    """When its first piece is shown, in ticks."""
+    zero: int
+    """The moment at which every track of the package begins, in ticks."""
     rung: Rung | None = None
     sound: Sound | None = None
 
@@ -102,7 +107,9 @@ def picture_stream(picture: Picture, rung: Rung, movies: Sequence[Movie]) -> Str
     if decoded != picture.frames * ticks:
         raise MediaError(f"{rung.name} has {decoded // ticks} frames instead of {picture.frames}")
     init = movies[0].init
-    return Stream(rung.name, codec_of(init), init, tuple(pieces), rung=rung)
+    return Stream(
+        rung.name, codec_of(init), init, tuple(pieces), picture.rate.numerator, lead, lead, rung=rung
+    )
 
 
 def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str) -> Stream:
@@ -112,7 +119,7 @@ def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str)
     if picture is not None:
         lead = round(LEAD_FRAMES / picture.rate * SAMPLE_RATE)
         grid_s = picture.fragment / picture.rate
-    base = lead - track.silence
+    start = base = lead - track.silence
     if base < 0:
         raise MediaError(f"the lead of {lead} samples is too short for the silence of {track.silence}")
     pieces: list[Piece] = []
@@ -121,7 +128,8 @@ def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str)
         written = write(fragment, len(pieces) + 1, base)
         pieces.append(Piece(written, Fraction(fragment.duration, SAMPLE_RATE)))
         base += fragment.duration
-    return Stream(name, codec_of(track.movie.init), track.movie.init, tuple(pieces), sound=sound)
+    init = track.movie.init
+    return Stream(name, codec_of(init), init, tuple(pieces), SAMPLE_RATE, start, lead, sound=sound)
 
 
 def _cut(movie: Movie, lead: int, base: int, grid_s: Fraction) -> Iterator[tuple[list[Sample], bytes]]:

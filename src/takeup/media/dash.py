@@ -1,0 +1,122 @@
+"""The DASH manifest over the same files, with the exact time of every one of them."""
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from xml.etree import ElementTree as ET
+
+from takeup.media import hls
+from takeup.media.streams import Stream
+
+NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
+PROFILE = "urn:mpeg:dash:profile:isoff-live:2011"
+CHANNELS = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011"
+ROLES = "urn:mpeg:dash:role:2011"
+LANGUAGE_UNKNOWN = "und"
+
+
+def manifest(
+    pictures: Sequence[Stream], sounds: Sequence[Stream], rate: Fraction | None, length_s: Fraction
+) -> str:
+    """One period: the sizes of the picture as one set to switch in, every sound track as a set of its own."""
+    target = Fraction(hls.target_of([*pictures, *sounds]))
+    root = ET.Element(
+        "MPD",
+        xmlns=NAMESPACE,
+        type="static",
+        profiles=PROFILE,
+        mediaPresentationDuration=_duration(length_s),
+        minBufferTime=_duration(target),
+    )
+    period = ET.SubElement(root, "Period", id="0", start="PT0S", duration=_duration(length_s))
+    if pictures:
+        _picture_set(period, pictures, rate, target)
+    for number, stream in enumerate(sounds, 1):
+        _sound_set(period, stream, number, target)
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _picture_set(
+    period: ET.Element, streams: Sequence[Stream], rate: Fraction | None, target: Fraction
+) -> None:
+    rungs = [stream.rung for stream in streams if stream.rung]
+    known = {
+        "id": "0",
+        "contentType": "video",
+        "mimeType": "video/mp4",
+        "segmentAlignment": "true",
+        "startWithSAP": "1",
+        "maxWidth": str(max(rung.width for rung in rungs)),
+        "maxHeight": str(max(rung.height for rung in rungs)),
+    }
+    shared = ET.SubElement(period, "AdaptationSet", known)
+    _template(shared, streams[0])
+    for stream in streams:
+        if stream.rung is None:
+            continue
+        facts = {"width": str(stream.rung.width), "height": str(stream.rung.height), "sar": "1:1"}
+        if rate is not None:
+            facts["frameRate"] = str(rate)
+        _representation(shared, stream, target, facts)
+
+
+def _sound_set(period: ET.Element, stream: Stream, number: int, target: Fraction) -> None:
+    sound = stream.sound
+    known = {
+        "id": str(number),
+        "contentType": "audio",
+        "mimeType": "audio/mp4",
+        "segmentAlignment": "true",
+        "startWithSAP": "1",
+        "lang": (sound.language if sound else "") or LANGUAGE_UNKNOWN,
+    }
+    shared = ET.SubElement(period, "AdaptationSet", known)
+    role = "main" if sound is None or sound.is_default else "alternate"
+    if sound and sound.is_descriptive:
+        role = "description"
+    ET.SubElement(shared, "Role", schemeIdUri=ROLES, value=role)
+    _template(shared, stream)
+    inner = _representation(shared, stream, target, {"audioSamplingRate": str(stream.timescale)})
+    channels = str(sound.channels if sound else 2)
+    ET.SubElement(inner, "AudioChannelConfiguration", schemeIdUri=CHANNELS, value=channels)
+
+
+def _template(parent: ET.Element, stream: Stream) -> None:
+    template = ET.SubElement(
+        parent,
+        "SegmentTemplate",
+        timescale=str(stream.timescale),
+        presentationTimeOffset=str(stream.zero),
+        initialization=f"$RepresentationID$/{hls.INIT}",
+        media="$RepresentationID$/$Number%05d$.m4s",
+        startNumber="1",
+    )
+    line = ET.SubElement(template, "SegmentTimeline")
+    start = stream.start
+    for length, again in _runs(int(piece.duration_s * stream.timescale) for piece in stream.pieces):
+        entry = ET.SubElement(line, "S", t=str(start), d=str(length))
+        if again:
+            entry.set("r", str(again))
+        start += length * (again + 1)
+
+
+def _runs(lengths: Iterable[int]) -> list[tuple[int, int]]:
+    """Each length with how often it comes again at once."""
+    runs: list[tuple[int, int]] = []
+    for length in lengths:
+        if runs and runs[-1][0] == length:
+            runs[-1] = length, runs[-1][1] + 1
+        else:
+            runs.append((length, 0))
+    return runs
+
+
+def _representation(
+    parent: ET.Element, stream: Stream, target: Fraction, facts: dict[str, str]
+) -> ET.Element:
+    known = {"id": stream.name, "codecs": stream.codec, "bandwidth": str(stream.peak_rate(target))}
+    return ET.SubElement(parent, "Representation", {**known, **facts})
+
+
+def _duration(length_s: Fraction) -> str:
+    return f"PT{float(length_s):.6f}".rstrip("0").rstrip(".") + "S"
