@@ -114,7 +114,7 @@ def test_a_disk_that_is_nearly_full_is_told(make: Make, tmp_path: Path):
     with subprocess.Popen(command, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as running:
         assert running.stderr
         assert "nothing is run until there is room" in running.stderr.readline()
-        running.send_signal(signal.SIGINT)
+        running.terminate()
 
 
 @pytest.fixture
