@@ -1,5 +1,6 @@
 """`takeup transcode`, the real command: all kinds of sources, errors in one line, kills survived."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -8,10 +9,14 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from takeup.media.errors import MediaError
+from takeup.media.source import look_at
 from takeup.media.tools import Tools
+from takeup.stages import transcoding
 from tests.cli.conftest import environment
 from tests.media.conftest import PICTURE, Make
 
@@ -201,3 +206,17 @@ def test_killed_again_and_again_the_stream_has_the_same_bytes(
         ((tasks, attempts),) = connection.execute("SELECT count(*), sum(attempt) FROM tasks").fetchall()
     slots = os.cpu_count() or 1
     assert attempts - tasks <= 3 * slots, "at most one task a slot is repeated after each kill"
+
+
+async def test_a_source_that_changed_after_its_plan_is_not_encoded(make: Make, tmp_path: Path):
+    source = tmp_path / "movie.mp4"
+    source.write_bytes(make("plain").read_bytes())
+    stored = {"plan": {}, "source": look_at(source).version, "is_copied": False}
+    (tmp_path / transcoding.PLAN).write_text(json.dumps(stored))
+    source.write_bytes(make("ntsc").read_bytes())
+    context = SimpleNamespace(
+        spec={"source": str(source)}, inputs={"plan": SimpleNamespace(path=tmp_path.joinpath)}
+    )
+    for stage in (transcoding.encode_segment, transcoding.encode_sound):
+        with pytest.raises(MediaError, match="was changed after its plan was made"):
+            await stage(context)

@@ -34,7 +34,6 @@ class Guard:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     """Folders in which it may make and change files."""
-    niceness: int = 0
 
     def around(self, argv: tuple[str, ...]) -> tuple[str, ...]:
         """The command behind the launcher, which gives up rights and then becomes the command."""
@@ -50,7 +49,6 @@ class Guard:
             },
             "reads": [str(path) for path in (Path(argv[0]), *self.reads)],
             "writes": [str(path) for path in self.writes],
-            "niceness": self.niceness,
         }
         return (sys.executable, "-I", "-S", launch.__file__, json.dumps(order), *argv)
 

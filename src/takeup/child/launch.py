@@ -44,8 +44,6 @@ def main() -> None:
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != order["parent"]:
         os._exit(CANNOT_RUN)  # the parent died before we asked to be told
-    if order["niceness"]:
-        os.nice(order["niceness"])
     for name, amount in order["limits"].items():
         if amount is not None:
             lower(getattr(resource, name), amount)

@@ -26,7 +26,8 @@ async def check_media(settings: Settings) -> AsyncIterator[Finding]:
         advice = "Install an ffmpeg that has it, or takeup[ffmpeg], which brings one."
         yield Finding("warn", "encoders", f"{', '.join(missing)} does not work", advice)
     else:
-        yield Finding("ok", "encoders", f"{', '.join(found.encoders)} made a frame each")
+        filters = ", ".join(found.filters)
+        yield Finding("ok", "encoders", f"{', '.join(found.encoders)} made a frame each; filters: {filters}")
     if confinement() == "landlock":
         yield Finding("ok", "sandbox", "limits, and Landlock: ffmpeg sees its own files and no network")
     else:

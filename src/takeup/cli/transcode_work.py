@@ -75,8 +75,7 @@ def spec_of(source: Source, wanted: str) -> dict[str, Any]:
     """The job of this source as it is now: a changed file is another job, the same one is found again."""
     return {
         "source": str(source.path),
-        "size": source.size,
-        "changed_ns": source.changed_ns,
+        **source.version,
         "profile": wanted if wanted in profile.names() else str(Path(wanted).resolve()),
     }
 

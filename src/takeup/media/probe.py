@@ -2,7 +2,7 @@
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -259,8 +259,3 @@ def _depth(pixel_format: str) -> int:
         if f"p{depth}" in pixel_format or f"p0{depth}" in pixel_format or f"gray{depth}" in pixel_format:
             return depth
     return 10 if pixel_format in ("p010le", "x2rgb10le", "x2bgr10le") else 8
-
-
-def languages(tracks: Sequence[Audio | Text]) -> list[str]:
-    """The languages of these tracks, each once."""
-    return list(dict.fromkeys(track.language for track in tracks if track.language))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from takeup.media.errors import MediaError
 from takeup.media.index import Index, index, is_seekable
 from takeup.media.probe import Probe, probe
 from takeup.media.remux import into_matroska
@@ -30,4 +31,6 @@ async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Surv
     frames = None
     if facts.video is not None:
         frames = await index(tools, source, facts.video.stream, facts.video.time_base)
+        if not frames.has_all_times:
+            raise MediaError("some of its frames have no time, so nobody can say when to show them")
     return Survey(source, facts, frames, is_copied)

@@ -30,8 +30,7 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
     whole = plan(found.probe, found.index, wanted)
     if whole.picture and whole.picture.tone_map and not await maps_colours(tools.binaries):
         raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")
-    seen = {"size": source.size, "changed_ns": source.changed_ns}
-    stored = {"plan": whole.to_json(), "source": seen, "is_copied": found.is_copied}
+    stored = {"plan": whole.to_json(), "source": source.version, "is_copied": found.is_copied}
     ctx.output(PLAN).write_text(json.dumps(stored))
     picture = whole.picture
     return {
@@ -98,7 +97,7 @@ def _planned(ctx: Any) -> tuple[Plan, Source]:
     made = ctx.inputs["plan"]
     stored = json.loads(made.path(PLAN).read_text())
     source = look_at(made.path(COPY) if stored["is_copied"] else Path(_text(ctx, "source")))
-    if not stored["is_copied"] and stored["source"] != {"size": source.size, "changed_ns": source.changed_ns}:
+    if not stored["is_copied"] and stored["source"] != source.version:
         raise MediaError(f"{source.path.name} was changed after its plan was made; submit it again")
     return Plan.from_json(stored["plan"]), source
 
