@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from takeup.app import make_folder, open_app
-from takeup.artifacts.layout import MANIFEST
+from takeup.artifacts.layout import MANIFEST, output_key
 from takeup.cli.options import settings_of
 from takeup.cli.printing import print_json, table
 from takeup.cli.progress import say, show_result
@@ -22,6 +22,7 @@ from takeup.cli.run import (
 )
 from takeup.config import Settings
 from takeup.core.errors import InvalidInput
+from takeup.core.model import Job
 from takeup.media import binaries, profile
 from takeup.media.package import MASTER
 from takeup.media.plan import Plan, plan
@@ -60,15 +61,20 @@ async def transcode(options: argparse.Namespace) -> int:
                 say(found_before(job))
             if job.finished_at is None:
                 job = await run_here(app, worker_of(app, settings, PIPELINE, options), job)
-            artifacts = await app.store.read.artifacts(job.id)
             if job.status != "completed" or options.json:
+                artifacts = await app.store.read.artifacts(job.id)
                 show_result(job, artifacts, settings.storage, as_json=options.json)
     if job.status != "completed":
         return 1
-    (master,) = [artifact for artifact in artifacts if artifact.name == MASTER]
-    put(settings.storage / Path(master.key).parent, out)
+    put(settings.storage / package_of(job), out)
     say(f"the stream is {out / MASTER}")
     return 0
+
+
+def package_of(job: Job) -> str:
+    """Where the package of this job lies; a long one has more files than anybody wants to list."""
+    versioned = f"{pipeline.name}.v{pipeline.version}"
+    return output_key(versioned, job.id, job.generation, "package", pipeline.get("package").version, None)
 
 
 def spec_of(source: Source, wanted: str) -> dict[str, Any]:
@@ -123,7 +129,7 @@ def check_folder(out: Path) -> None:
 
 
 def put(package: Path, out: Path) -> None:
-    """Copy a package beside its place and swap it in: whoever reads sees the old one or the new one."""
+    """Copy a package beside its place and swap it in by two renames, so that nobody sees half of one."""
     out = out.resolve()
     new, old = (out.with_name(f".{out.name}.{word}-{os.getpid()}") for word in ("new", "old"))
     try:
