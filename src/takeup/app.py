@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from takeup import __version__
+from takeup.artifacts.local import LocalArtifacts
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig
 from takeup.core.ids import digest
@@ -18,6 +19,7 @@ from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
 from takeup.dispatch.bell import Bell, FileBell, NotifyBell
 from takeup.engine.archiver import Archiver
+from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
 from takeup.engine.options import WorkerOptions
 from takeup.engine.orchestrator import Orchestrator
@@ -71,6 +73,7 @@ class App:
             self.store.recovery,
             period_s=settings.outbox_interval,
             lease_s=settings.outbox_lease,
+            deliveries=dict.fromkeys(JOB_OVER, forget_outputs(LocalArtifacts(settings.storage))),
         )
 
     def sweeper(self) -> Sweeper:

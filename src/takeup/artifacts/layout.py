@@ -20,6 +20,7 @@ _NUMBER = r"(?:0|[1-9][0-9]{0,18})"
 _FOLDER = re.compile(rf"({_NUMBER})\.({_NUMBER})\.([0-9a-f]{{{2 * NONCE_BYTES}}})\Z")
 _PLAIN = PLAIN_NAME.pattern.removesuffix(r"\Z")
 _JOB = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}"
+_JOB_ID = re.compile(rf"{_JOB}\Z")
 _KEY = re.compile(
     rf"{_PLAIN}/{_JOB}/g{_NUMBER}/{_PLAIN}\.v{_NUMBER}/(?:[0-9]{{6}}|[1-9][0-9]{{6,18}}|whole)\Z"
 )
@@ -55,6 +56,13 @@ def output_key(
     """The one place of a task's outputs, the same for every attempt."""
     piece = "whole" if segment is None else f"{segment:06d}"
     return check_key(f"{pipeline}/{job_id}/g{generation}/{stage}.v{version}/{piece}")
+
+
+def check_job(job_id: str) -> str:
+    """The id of a job, if it can be part of a key."""
+    if not _JOB_ID.match(job_id):
+        raise InvalidInput(f"{job_id[:160]!r} is not the id of a job")
+    return job_id
 
 
 def check_key(key: str) -> str:

@@ -5,13 +5,14 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from takeup.artifacts import manifest as manifests
 from takeup.artifacts.files import hash_file, sync_folder, walk
-from takeup.artifacts.layout import MANIFEST, TaskFolder, check_key, split_key
-from takeup.artifacts.manifest import Manifest, listed
+from takeup.artifacts.layout import MANIFEST, TaskFolder, check_job, check_key, split_key
+from takeup.artifacts.manifest import Keeping, Manifest, listed
 from takeup.artifacts.port import Artifacts
 from takeup.artifacts.removal import remove, sweep, task_folders
 from takeup.core.errors import Conflict, InvalidInput, NotFound
@@ -41,7 +42,15 @@ class LocalArtifacts(Artifacts):
         """Where this attempt's outputs are staged, whether or not they are there."""
         return self._staging / folder.check().name
 
-    def seal(self, folder: TaskFolder, key: str, version: int, result: Mapping[str, Any]) -> Manifest:
+    def seal(
+        self,
+        folder: TaskFolder,
+        key: str,
+        version: int,
+        result: Mapping[str, Any],
+        *,
+        is_temporary: bool = False,
+    ) -> Manifest:
         path = self.staged_path(folder)
         if not path.exists():
             raise NotFound(f"the staging folder {folder.name} is gone: removed, or taken by a later attempt")
@@ -58,7 +67,8 @@ class LocalArtifacts(Artifacts):
         check_artifacts(files)
         files.sort(key=lambda file: file.name)
         stored = json.loads(result_text(result))
-        manifest = Manifest(*folder, check_key(key), version, stored, tuple(files))
+        keeping: Keeping = "temporary" if is_temporary else "kept"
+        manifest = Manifest(*folder, check_key(key), version, stored, tuple(files), keeping)
         for made in reversed(folders):
             sync_folder(made)
         point("seal.before manifest")
@@ -107,7 +117,7 @@ class LocalArtifacts(Artifacts):
                 return self._is_published(key)
             ours = sealed is not None and sealed.folder == folder and sealed.key == key
             ready = ours and not staged.is_symlink()
-            if self._keep(final, key, replace=ready):
+            if self._keep(final, key, may_replace=ready):
                 remove(staged, self._staging)
                 return True
             if not ready:
@@ -133,6 +143,22 @@ class LocalArtifacts(Artifacts):
         if not path.resolve().is_relative_to(self.root.resolve()) or not path.is_file():
             raise NotFound(f"there is no output {key!r}")
         return path
+
+    def forget(self, job_id: str) -> int:
+        """Remove the temporary outputs of a job that is over, cut short or repeated as often as it may be."""
+        count = 0
+        for path in sorted(self.root.glob(f"*/{check_job(job_id)}/g*/*/*")):
+            manifest = manifests.read(path)
+            if manifest is None or manifest.keeping == "kept":
+                continue
+            if manifest.keeping == "temporary":
+                manifests.write(path, replace(manifest, keeping="removed"))
+                count += 1
+            point("forget.before remove")
+            for entry in path.iterdir():
+                if entry.name != MANIFEST:
+                    remove(entry, self._staging)
+        return count
 
     def staged(self) -> list[TaskFolder]:
         return task_folders(self._staging)
@@ -174,7 +200,7 @@ class LocalArtifacts(Artifacts):
         self._sync_names(final)  # whoever renamed it may have died before
         return True
 
-    def _keep(self, final: Path, key: str, *, replace: bool) -> bool:
+    def _keep(self, final: Path, key: str, *, may_replace: bool) -> bool:
         """Whether the published folder is sound; if not and it may be replaced, it is removed."""
         try:
             fd = os.open(final, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -183,9 +209,9 @@ class LocalArtifacts(Artifacts):
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)  # two that replace at once must not remove each other's
             manifest = manifests.read(final)
-            if manifest is not None and _is_sound(final, manifest, key):
+            if manifest is not None and (_is_removed(manifest, key) or _is_sound(final, manifest, key)):
                 return True
-            if replace and final.exists() and os.fstat(fd).st_ino == final.stat().st_ino:
+            if may_replace and final.exists() and os.fstat(fd).st_ino == final.stat().st_ino:
                 remove(final, self._staging)
             return False
         finally:
@@ -197,6 +223,10 @@ class LocalArtifacts(Artifacts):
             sync_folder(parent)
             if parent == self.root:
                 return
+
+
+def _is_removed(manifest: Manifest, key: str) -> bool:
+    return manifest.key == key and manifest.keeping == "removed"
 
 
 def _is_sound(path: Path, manifest: Manifest, key: str) -> bool:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from takeup.artifacts.files import read_bounded, write_durably
 from takeup.artifacts.layout import MANIFEST, MANIFEST_NEW, TaskFolder, check_key, check_name
@@ -13,6 +13,7 @@ from takeup.core.model import Artifact
 from takeup.core.report import ARTIFACTS_MAX, check_artifacts, result_text
 
 FORMAT = 1
+Keeping = Literal["kept", "temporary", "removed"]
 MANIFEST_BYTES_MAX = 32 * 2**20
 """More than the longest names for every file that a task may have, with the largest result."""
 
@@ -34,6 +35,8 @@ class Manifest:
     version: int
     result: Mapping[str, Any]
     files: tuple[Artifact, ...]
+    keeping: Keeping = "kept"
+    """Temporary outputs are removed when their job is over; their list stays, and says so."""
     format: int = FORMAT
 
     @property
@@ -47,7 +50,7 @@ class Manifest:
 
     def to_json(self) -> str:
         """Its text, the same for the same outputs."""
-        value = {
+        value: dict[str, Any] = {
             "format": self.format,
             "task_id": self.task_id,
             "epoch": self.epoch,
@@ -57,6 +60,8 @@ class Manifest:
             "result": self.result,
             "files": [{"name": f.name, "sha256": f.sha256, "size_bytes": f.size_bytes} for f in self.files],
         }
+        if self.keeping != "kept":
+            value["keeping"] = self.keeping
         return json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1, sort_keys=True) + "\n"
 
 
@@ -109,9 +114,17 @@ def _build(value: Any) -> Manifest:
         version=_number(value["version"]),
         result=value["result"],
         files=files,
+        keeping=_keeping(value.get("keeping", "kept")),
     )
     manifest.folder.check()
     return manifest
+
+
+def _keeping(value: Any) -> Keeping:
+    for keeping in get_args(Keeping):
+        if value == keeping:
+            return keeping  # type: ignore[no-any-return]
+    raise InvalidManifest(f"{str(value)[:80]!r} does not say how long the outputs are kept")
 
 
 def _number(value: Any) -> int:

@@ -15,7 +15,15 @@ class Artifacts(Protocol):
         """The local folder that this attempt writes its outputs to, made if it is not there."""
         ...
 
-    def seal(self, folder: TaskFolder, key: str, version: int, result: Mapping[str, Any]) -> Manifest:
+    def seal(
+        self,
+        folder: TaskFolder,
+        key: str,
+        version: int,
+        result: Mapping[str, Any],
+        *,
+        is_temporary: bool = False,
+    ) -> Manifest:
         """Hash what was staged, make it last and list it; nothing may be written to it from here on."""
         ...
 
@@ -33,6 +41,10 @@ class Artifacts(Protocol):
 
     def open_path(self, key: str) -> Path:
         """The local file of a published output by its key; raises `NotFound` if there is none."""
+        ...
+
+    def forget(self, job_id: str) -> int:
+        """Remove the temporary outputs of a job that is over; how many tasks had some."""
         ...
 
     def staged(self) -> list[TaskFolder]:

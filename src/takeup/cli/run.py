@@ -133,6 +133,7 @@ async def run_here(app: App, worker: Worker, job: Job) -> Job:
         await looping
         with contextlib.suppress(TakeupError, OSError):  # what is left is swept the next time
             await app.sweeper().run_once()
+            await app.outbox().run_once()
 
 
 @contextlib.contextmanager

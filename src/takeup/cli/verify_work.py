@@ -5,8 +5,9 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+from takeup.artifacts import manifest
 from takeup.artifacts.files import hash_file
-from takeup.artifacts.layout import TaskFolder
+from takeup.artifacts.layout import TaskFolder, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.cli.opening import open_store
 from takeup.cli.printing import line, print_json
@@ -76,12 +77,23 @@ class StagedFiles:
             why = _differs(path, row)
             if not why:
                 return ""
+        if self._was_removed(row):
+            return ""
         return f"FILE task {row['task_id']} {row['job_id']}: {row['object_key']} {why}"
 
     def _places(self, row: Row) -> Iterator[Path]:
         yield self._storage / row["object_key"]
         for folder in self._staged(row):
             yield self._artifacts.staged_path(folder) / row["name"]
+
+    def _was_removed(self, row: Row) -> bool:
+        """Whether it was only for other stages, and its job is over."""
+        try:
+            place, _ = split_key(row["object_key"])
+        except TakeupError:
+            return False
+        found = manifest.read(self._storage / place)
+        return found is not None and found.keeping == "removed"
 
     def _staged(self, row: Row) -> list[TaskFolder]:
         try:

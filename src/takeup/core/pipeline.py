@@ -41,6 +41,8 @@ class Stage:
     """How long one attempt may take in all; None: as long as it makes progress."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     version: int = 1
+    temporary: bool = False
+    """Its outputs are only for the stages that need it: they are removed once the job is over."""
     function: StageFunction | None = field(default=None, compare=False, repr=False)
 
 

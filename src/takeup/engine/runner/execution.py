@@ -190,7 +190,9 @@ class Execution:
 
     def _seal(self, context: Context, stage: Stage, result: Mapping[str, Any]) -> Manifest:
         artifacts, _ = self._places
-        return artifacts.seal(context.folder, self._key(context, stage), stage.version, result)
+        return artifacts.seal(
+            context.folder, self._key(context, stage), stage.version, result, is_temporary=stage.temporary
+        )
 
     def _check(self, context: Context, result: Any) -> dict[str, Any]:
         if result is None and context.stage not in self._splitters[context.pipeline]:
