@@ -1,0 +1,40 @@
+"""The files by which a stream is entered from outside its version: the same, with addresses that lead into it."""
+
+import re
+from pathlib import Path
+
+from takeup.media.errors import MediaError
+from takeup.media.package import MANIFEST, MASTER, PAGE
+
+ADDRESS = re.compile(r'URI="([^"]*)"')
+BASE = re.compile(r"(<MPD\b[^>]*>)")
+HEAD = re.compile(r"(<head>)", re.IGNORECASE)
+
+
+def entries(package: Path, folder: str) -> dict[str, bytes]:
+    """Master playlist, manifest and page of this package as they stand beside its folder of this name."""
+    texts = {name: (package / name).read_text("utf-8") for name in (MASTER, MANIFEST, PAGE)}
+    made = {
+        MASTER: _playlist(texts[MASTER], folder),
+        MANIFEST: _insert(BASE, f"<BaseURL>{folder}/</BaseURL>", texts[MANIFEST]),
+        PAGE: _insert(HEAD, f'<base href="{folder}/">', texts[PAGE]),
+    }
+    return {name: text.encode() for name, text in made.items()}
+
+
+def _playlist(text: str, folder: str) -> str:
+    """Every address of the playlist, on lines of their own and in attributes, led into the folder."""
+    lines = []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            lines.append(ADDRESS.sub(rf'URI="{folder}/\1"', line))
+        else:
+            lines.append(f"{folder}/{line}" if line else line)
+    return "\n".join([*lines, ""])
+
+
+def _insert(after: re.Pattern[str], what: str, text: str) -> str:
+    changed, count = after.subn(rf"\1{what}", text, count=1)
+    if count != 1:
+        raise MediaError(f"there is no place for {what}")
+    return changed
