@@ -120,7 +120,7 @@ USES = {
     "live_jobs": {"jobs_live"},
 }
 
-PAGES_A_TASK = 65
+PAGES_A_TASK = 80
 TOUCHED = {
     "claim one": 1,
     "renew one": 1,
