@@ -166,6 +166,54 @@ async def test_progress_counts_by_stage_and_foresees_the_end(store: Store, clock
         await store.read.progress("job_nobody")
 
 
+async def test_every_rung_is_counted_by_its_segments(store: Store):
+    await store.worker.register(WorkerSpec("w1", slots=5))
+    (job_id,) = await store.operator.submit([NewJob(FAN)])
+    assert await store.read.qualities(job_id) == []
+    (cut,) = await store.worker.claim(claim_request("w1"))
+    rungs = {"encode": [["720p", "360p"], ["720p-av1"]]}
+    await store.worker.complete("w1", [Completion(cut.held, {"segments": 4, "rungs": rungs})])
+    await store.orchestrator.advance([job_id])
+
+    async def seen() -> list[tuple[str, str, int, int, float]]:
+        found = await store.read.qualities(job_id)
+        return [(q.rung, q.status, q.segments, q.done, q.percent) for q in found]
+
+    assert await seen() == [(name, "pending", 4, 0, 0.0) for name in ("720p", "360p", "720p-av1")]
+    first, second, third = await store.worker.claim(claim_request("w1", 3))
+    await store.worker.renew("w1", [Progress(first.held, 75.0, "frames")])
+    assert await seen() == [
+        ("720p", "in_progress", 4, 0, 25.0),
+        ("360p", "in_progress", 4, 0, 25.0),
+        ("720p-av1", "in_progress", 4, 0, 12.5),
+    ]
+    gap = {"failed": {"720p-av1": "no memory"}}
+    await store.worker.complete(
+        "w1", [Completion(first.held), Completion(second.held, gap), Completion(third.held)]
+    )
+    assert await seen() == [
+        ("720p", "in_progress", 4, 3, 75.0),
+        ("360p", "in_progress", 4, 3, 75.0),
+        ("720p-av1", "failed", 4, 2, 50.0),
+    ]
+    assert (await store.read.qualities(job_id))[2].error == "no memory"
+    (last,) = await store.worker.claim(claim_request("w1", 1))
+    await store.worker.complete("w1", [Completion(last.held)])
+    assert [status for _, status, *_ in await seen()] == ["completed", "completed", "failed"]
+
+
+@pytest.mark.parametrize(
+    "rungs", [None, 7, ["720p"], {"encode": 3}, {"encode": [3, [None]]}, {"other": [["1"]]}]
+)
+async def test_rungs_that_make_no_sense_are_no_rungs(store: Store, rungs: object):
+    await store.worker.register(WorkerSpec("w1", slots=5))
+    (job_id,) = await store.operator.submit([NewJob(FAN)])
+    (cut,) = await store.worker.claim(claim_request("w1"))
+    await store.worker.complete("w1", [Completion(cut.held, {"segments": 1, "rungs": rungs})])
+    await store.orchestrator.advance([job_id])
+    assert await store.read.qualities(job_id) == []
+
+
 async def test_the_last_log_lines_come_oldest_first(store: Store):
     (job_id,) = await store.operator.submit([NewJob(ONE)])
     lines = [LogLine(job_id, None, None, "info", "work", f"line {n}") for n in range(5)]

@@ -4,7 +4,8 @@
     stream/current -> v2              the one pointer; a rename swaps it
     stream/index.html -> current/entry/index.html
 
-Whoever opens an entry is led into one version by its addresses and stays there, whatever is published meanwhile.
+Whoever opens an entry is led into one version by its addresses, and stays there whatever is published
+meanwhile.
 """
 
 import fcntl

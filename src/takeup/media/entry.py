@@ -1,4 +1,4 @@
-"""The files by which a stream is entered from outside its version: the same, with addresses that lead into it."""
+"""The files by which a stream is entered from outside its version: their addresses lead into it."""
 
 import re
 from pathlib import Path

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from takeup.core.model import Attempt, LogLine, Step, StepEnd, Task
 from takeup.core.progress import JobProgress
+from takeup.core.quality import Quality
 from takeup.core.why import Facts
 from takeup.store.drivers import Driver
 from takeup.store.ops import detail, notes, why
@@ -24,6 +25,10 @@ class DetailReads:
     async def progress(self, job_id: str) -> JobProgress:
         """How far each stage of a job is."""
         return await self._driver.read(detail.progress, job_id)
+
+    async def qualities(self, job_id: str) -> list[Quality]:
+        """How far each rung of a job is."""
+        return await self._driver.read(detail.rungs, job_id)
 
     async def tasks_in(self, job_id: str, status: str, *, limit: int = 100) -> list[Task]:
         """The first tasks of a job that are in this status."""

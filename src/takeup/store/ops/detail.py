@@ -1,11 +1,14 @@
 """What people ask about one job: how far it is, what failed and how often it was tried, its last words."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.model import Attempt, LogLine, Task
 from takeup.core.progress import JobProgress, StageProgress
-from takeup.store.op import Op, Rows, query
+from takeup.core.quality import Quality, Segments, qualities
+from takeup.store.op import Op, Row, Rows, query
 from takeup.store.ops.read import page_size
 from takeup.store.rows import attempt_of, log_line_of, task_of
 
@@ -65,6 +68,36 @@ def _stage(rows: Rows) -> StageProgress:
         squares=float(done.get("squares") or 0.0),
         note=running.get("note"),
     )
+
+
+def rungs(job_id: str) -> Op[list[Quality]]:
+    """How far each rung of a job is, if the splitter of its segments named some."""
+    stages: dict[str, dict[str, Segments]] = {}
+    for row in (yield query("segment_stages", job_id=job_id)):
+        counts = {c["status"]: int(c["task_count"]) for c in (yield query("stage_counts", **_place(row)))}
+        open_rows = yield query("rung_tasks", **_place(row))
+        stages.setdefault(row["splitter"], {})[row["stage"]] = Segments(
+            count=sum(counts.values()),
+            done=counts.get("DONE", 0) + counts.get("SKIPPED", 0),
+            broken=counts.get("FAILED", 0),
+            running=[float(r["progress_percent"]) for r in open_rows if r["status"] == "RUNNING"],
+            failed=[_failed(r["result"]) for r in open_rows if r["status"] == "DONE"],
+        )
+    found: list[Quality] = []
+    for splitter, segments in stages.items():
+        results = yield query("splitter_result", job_id=job_id, stage=splitter)
+        named = json.loads(results[0]["result"]).get("rungs") if results else None
+        found += qualities(named, segments)
+    return found
+
+
+def _failed(result: str) -> Mapping[str, Any]:
+    named = json.loads(result).get("failed")
+    return named if isinstance(named, Mapping) else {}
+
+
+def _place(row: Row) -> dict[str, str]:
+    return {"job_id": row["job_id"], "stage": row["stage"]}
 
 
 def tasks_in(job_id: str, status: str, limit_count: int) -> Op[list[Task]]:

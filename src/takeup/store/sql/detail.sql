@@ -21,6 +21,21 @@ WHERE a.job_id = :job_id AND a.task_id {among g(task_id bigint)} ORDER BY a.task
 -- name: last_logs
 SELECT * FROM job_logs WHERE job_id = :job_id ORDER BY id DESC LIMIT :limit_count;
 
+-- name: segment_stages
+SELECT job_id, stage, splitter FROM job_stages WHERE job_id = :job_id AND splitter IS NOT NULL AND expanded_at IS NOT NULL
+ORDER BY position;
+
+-- name: splitter_result
+SELECT result FROM tasks WHERE job_id = :job_id AND stage = :stage AND result IS NOT NULL LIMIT 1;
+
+-- name: stage_counts
+SELECT status, COUNT(*) AS task_count FROM tasks WHERE job_id = :job_id AND stage = :stage GROUP BY status;
+
+-- name: rung_tasks
+-- Those that run, and those that could not make every rung.
+SELECT status, progress_percent, result FROM tasks WHERE job_id = :job_id AND stage = :stage
+  AND (status = 'RUNNING' OR (status = 'DONE' AND result LIKE '%"failed":{"%')) ORDER BY id;
+
 -- name: stage_progress [postgres]
 SELECT s.stage, s.position, s.splitter, s.expanded_at, t.status, COUNT(t.id) AS task_count,
   SUM(t.progress_percent) AS percent_sum, MAX(t.progress_note) AS note,
