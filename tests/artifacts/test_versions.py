@@ -1,4 +1,4 @@
-"""Published versions: served whole, swapped at once, rolled back, and safe from whoever dies or comes late."""
+"""Published versions: served whole, swapped at once, rolled back; who dies or comes late harms nothing."""
 
 import os
 import signal
@@ -106,7 +106,9 @@ def test_a_disk_without_hard_links_gets_copies(tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("has_old", [False, True], ids=["first", "second"])
 @pytest.mark.parametrize("name", POINTS)
-def test_killed_while_publishing_the_old_or_the_new_is_served_whole(tmp_path: Path, name: str, has_old: bool):
+def test_killed_while_publishing_the_old_or_the_new_is_served_whole(
+    tmp_path: Path, name: str, *, has_old: bool
+):
     stream = tmp_path / "stream"
     if has_old:
         publish(stream, make(tmp_path, "old"), "job 0")

@@ -12,6 +12,7 @@ from takeup.cli.opening import open_store
 from takeup.cli.printing import cell, clean, line, moment, plain, print_json, size, took
 from takeup.core.model import Artifact, Attempt, Job, LogLine, Task
 from takeup.core.progress import JobProgress, StageProgress
+from takeup.core.quality import Quality
 from takeup.store.store import ReadStore
 
 TASKS_SHOWN = 20
@@ -27,6 +28,7 @@ class Shown:
 
     job: Job
     progress: JobProgress
+    qualities: list[Quality]
     broken: list[Task]
     attempts: list[Attempt]
     artifacts: list[Artifact]
@@ -54,6 +56,7 @@ async def look(read: ReadStore, job_id: str) -> Shown:
     return Shown(
         job=await read.job(job_id),
         progress=await read.progress(job_id),
+        qualities=await read.qualities(job_id),
         broken=broken,
         attempts=attempts,
         artifacts=await read.artifacts(job_id, limit=FILES_MAX),
@@ -70,11 +73,16 @@ def as_json(shown: Shown, storage: Path) -> dict[str, object]:
             {"stage": stage.stage, "percent": round(100 * stage.fraction, 1), "counts": dict(stage.counts)}
             for stage in shown.progress.stages
         ],
+        "rungs": [plain(one) for one in shown.qualities],
         "broken": [
             {**plain(task), "attempts": [plain(a) for a in shown.attempts if a.task_id == task.id]}
             for task in shown.broken
         ],
-        "artifacts": [{**plain(file), "path": str(storage / file.key)} for file in shown.artifacts],
+        "artifacts": [
+            {**plain(file), "path": str(path), "is_there": path.exists()}
+            for file in shown.artifacts
+            for path in (storage / file.key,)
+        ],
         "logs": [plain(entry) for entry in shown.logs],
     }
 
@@ -86,6 +94,7 @@ def lines(shown: Shown, storage: Path) -> Iterator[str]:
     width = max(len(stage.stage) for stage in shown.progress.stages)
     for stage in shown.progress.stages:
         yield f"  {stage.stage.ljust(width)}  {stage_text(stage)}"
+    yield from _rungs(shown.qualities)
     yield from _broken(shown)
     yield from _files(shown.artifacts, storage)
     if shown.logs:
@@ -105,12 +114,24 @@ def _broken(shown: Shown) -> Iterator[str]:
 
 
 def _files(artifacts: list[Artifact], storage: Path) -> Iterator[str]:
+    there = [file for file in artifacts if (storage / file.key).exists()]
     if artifacts:
-        yield "files:"
-    for file in artifacts[:FILES_SHOWN]:
+        gone = len(artifacts) - len(there)
+        yield "files:" + (f" ({gone} were only for other stages and are removed)" if gone else "")
+    for file in there[:FILES_SHOWN]:
         yield f"  {size(file.size_bytes):>9}  {file.sha256[:12]}  {storage / file.key}"
-    if len(artifacts) > FILES_SHOWN:
-        yield f"  and {len(artifacts) - FILES_SHOWN} more"
+    if len(there) > FILES_SHOWN:
+        yield f"  and {len(there) - FILES_SHOWN} more"
+
+
+def _rungs(found: list[Quality]) -> Iterator[str]:
+    if found:
+        yield "rungs:"
+    width = max((len(one.rung) for one in found), default=0)
+    for one in found:
+        why = f": {cell(one.error)}" if one.error else ""
+        counts = f"{one.done}/{one.segments} segments, {one.percent:.0f} %"
+        yield f"  {one.rung.ljust(width)}  {counts}, {one.status.replace('_', ' ')}{why}"
 
 
 def _about(job: Job, now: datetime) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """How far each rung of a job is: counted from its tasks, so that it can never say anything else than they do.
 
 A splitter's result may name the rungs that its segment stages make, in the batches in which each segment
-makes them: `{"segments": 4, "rungs": {"encode": [["720p", "360p"], ["720p-av1"]]}}`. The result of a segment says
-which it could not make: `{"failed": {"720p-av1": "why"}}`.
+makes them: `{"segments": 4, "rungs": {"encode": [["720p", "360p"], ["720p-av1"]]}}`. The result of a segment
+says which it could not make: `{"failed": {"720p-av1": "why"}}`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ from takeup.media.streams import Stream, picture_stream, sound_stream
 
 MASTER = "master.m3u8"
 MANIFEST = "manifest.mpd"
+PAGE = "index.html"
 
 
 def package(
