@@ -36,7 +36,7 @@ async def packed(tools: Tools, file: Path, folder: Path, monkeypatch: pytest.Mon
         made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
     sounds = {s.stream: await audio.encode(tools, source, whole, s, work) for s in whole.sounds}
     (folder / "out").mkdir()
-    package.package(whole, made, sounds, folder / "out")
+    package.package(whole, [one.files for one in made], sounds, folder / "out")
     return whole
 
 

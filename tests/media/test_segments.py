@@ -32,7 +32,7 @@ async def test_the_pictures_of_all_segments_are_those_of_the_whole(tools, make: 
     source, _, picture = await planned(tools, make(name), monkeypatch)
 
     def pictures(segment: Segment) -> list[str]:
-        chain = encode.pictures_of(picture, segment).partition(",split=")[0]
+        chain = encode.pictures_of(picture, segment, picture.rungs).partition(",split=")[0]
         seek = encode.seek_to(picture, segment)
         return frame_hashes(
             tools, *seek, "-i", source.argument, "-filter_complex", f"{chain}[o]", "-map", "[o]"
@@ -61,7 +61,7 @@ async def test_encoded_segments_join_to_one_even_track(tools, make: Make, name, 
     assert heard[-1].is_done
     ticks = picture.rate.denominator
     for rung in picture.rungs:
-        movies = [fmp4.read(files[rung.name].read_bytes()) for files in made]
+        movies = [fmp4.read(one.files[rung.name].read_bytes()) for one in made]
         assert len({movie.init for movie in movies}) == 1, "one init segment fits all"
         assert {movie.timescale for movie in movies} == {picture.rate.numerator}
         fragments = [fragment for movie in movies for fragment in movie.fragments]
@@ -77,8 +77,8 @@ async def test_a_segment_encoded_again_has_the_same_bytes(tools, make: Make, mon
     for name in ("once", "again"):
         folder = tmp_path / name
         folder.mkdir()
-        files = await encode.encode(tools, source, whole, picture.segments[1], folder)
-        found.append({rung: file.read_bytes() for rung, file in files.items()})
+        made = await encode.encode(tools, source, whole, picture.segments[1], folder)
+        found.append({rung: file.read_bytes() for rung, file in made.files.items()})
     assert found[0] == found[1]
 
 

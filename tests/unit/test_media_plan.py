@@ -16,6 +16,7 @@ from takeup.media.probe import Audio, Colour, Probe, Text, Video
 from takeup.media.profile import InvalidProfile
 
 WEB = profile.load("web-h264")
+(H264,) = WEB.families
 TICK = Fraction(1, 90_000)
 
 
@@ -55,7 +56,7 @@ def source(width: int = 1920, height: int = 1080, *, shape: Fraction = Fraction(
 
 
 def sizes(*picture: int, shape: Fraction = Fraction(1)) -> list[tuple[int, int]]:
-    return [(rung.width, rung.height) for rung in ladder(*picture, shape, Fraction(30), WEB)]
+    return [(rung.width, rung.height) for rung in ladder(*picture, shape, Fraction(30), H264)]
 
 
 def test_sizes_go_by_the_short_side_and_never_above_the_source():
@@ -71,9 +72,9 @@ def test_sizes_go_by_the_short_side_and_never_above_the_source():
 def test_a_source_between_two_sizes_gets_a_rung_of_its_own():
     assert sizes(1600, 900)[:2] == [(1600, 900), (1280, 720)]
     assert sizes(1300, 740)[0] == (1264, 720), "too near to the next size to be worth it"
-    own, below = ladder(1600, 900, Fraction(1), Fraction(30), WEB)[:2]
+    own, below = ladder(1600, 900, Fraction(1), Fraction(30), H264)[:2]
     assert own.name == "900p"
-    assert below.max_kbps < own.max_kbps < WEB.rungs[2].max_kbps
+    assert below.max_kbps < own.max_kbps < H264.rungs[2].max_kbps
 
 
 @pytest.mark.parametrize(
@@ -91,7 +92,7 @@ def test_pixels_become_square_and_no_side_is_lost():
 
 @given(st.integers(1, 8192), st.integers(1, 8192), st.sampled_from(RATES))
 def test_every_ladder_is_even_falling_and_no_larger(width: int, height: int, rate: Fraction):
-    rungs = ladder(width, height, Fraction(1), rate, WEB)
+    rungs = ladder(width, height, Fraction(1), rate, H264)
     assert rungs
     for rung in rungs:
         assert rung.width % 2 == rung.height % 2 == 0
@@ -180,29 +181,38 @@ def test_a_plan_survives_its_file():
     ("change", "says"),
     [
         ({"encoder": "libx264 -vf evil"}, "encoder 'libx264 -vf evil' is not one of"),
+        ({"encoder": "libx265"}, "encoder 'libx265' is not one of auto, hardware, libx264"),
         ({"codec": "vp6"}, "codec 'vp6' is not one of"),
         ({"preset": 3}, "preset 3 is not one of"),
+        ({"range": "hdr"}, "h264 is for sdr"),
+        ({"critical": "maybe"}, "critical 'maybe' is not one of"),
         ({"rungs": []}, "the number of rungs 0"),
         ({"rungs": [{"short": 720, "crf": 23, "max_kbps": 0}]}, "max_kbps 0 is not a whole number"),
         ({"rungs": [{"short": 720, "crf": 23}]}, "rungs: max_kbps is missing"),
         ({"rungs": [{"short": 720, "crf": 23, "max_kbps": 9}] * 2}, "two rungs have the same short side"),
-        ({"filters": "x"}, "the profile: filters is not known"),
+        ({"filters": "x"}, "families: filters is not known"),
     ],
 )
 def test_a_profile_holds_names_and_numbers_only(change, says):
-    good = {
-        "name": "mine",
+    family = {
         "codec": "h264",
         "encoder": "libx264",
         "preset": "fast",
         "range": "sdr",
-        "audio": {"codec": "aac", "kbps_a_channel": 64},
+        "critical": True,
         "rungs": [{"short": 720, "crf": 23, "max_kbps": 2000}],
     }
-    assert profile.read(good).rungs[0].short == 720
+    good = {"name": "mine", "audio": {"codec": "aac", "kbps_a_channel": 64}, "families": [family]}
+    assert profile.read(good).families[0].rungs[0].short == 720
     with pytest.raises(InvalidProfile) as told:
-        profile.read({**good, **change})
+        profile.read({**good, "families": [{**family, **change}]})
     assert says in str(told.value)
+    with pytest.raises(InvalidProfile, match="two families have the same codec and range"):
+        profile.read({**good, "families": [family, family]})
+    with pytest.raises(InvalidProfile, match="the profile: filters is not known"):
+        profile.read({**good, "filters": "x"})
+    with pytest.raises(InvalidProfile, match="loudness_lufs 3 is not a whole number"):
+        profile.read({**good, "audio": {**good["audio"], "loudness_lufs": 3}})
 
 
 def test_profiles_by_name_and_from_a_file(tmp_path):

@@ -6,8 +6,9 @@ from takeup.child.guard import confinement
 from takeup.cli.finding import Finding
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
-from takeup.media.abilities import abilities
+from takeup.media.abilities import Abilities, abilities
 from takeup.media.binaries import find
+from takeup.media.encoders import CODECS, ENCODERS
 
 NEEDED = ("libx264", "aac")
 
@@ -21,15 +22,28 @@ async def check_media(settings: Settings) -> AsyncIterator[Finding]:
         yield Finding("warn", "ffmpeg", str(error), error.help)
         return
     yield Finding("ok", "ffmpeg", f"{found.version} from {binaries.origin}: {binaries.ffmpeg}")
-    missing = [name for name in NEEDED if name not in found.encoders]
-    if missing:
-        advice = "Install an ffmpeg that has it, or takeup[ffmpeg], which brings one."
-        yield Finding("warn", "encoders", f"{', '.join(missing)} does not work", advice)
-    else:
-        filters = ", ".join(found.filters)
-        yield Finding("ok", "encoders", f"{', '.join(found.encoders)} made a frame each; filters: {filters}")
+    yield _encoders(found)
+    yield Finding("ok", "filters", ", ".join(found.filters))
     if confinement() == "landlock":
         yield Finding("ok", "sandbox", "limits, and Landlock: ffmpeg sees its own files and no network")
     else:
         advice = "Linux 5.13 or newer with Landlock confines ffmpeg to its own files."
         yield Finding("warn", "sandbox", "limits alone: this kernel has no Landlock", advice)
+
+
+def _encoders(found: Abilities) -> Finding:
+    missing = [name for name in NEEDED if name not in {*found.sounds, *(name for name, _ in found.pictures)}]
+    if missing:
+        advice = "Install an ffmpeg that has it, or takeup[ffmpeg], which brings one."
+        return Finding("warn", "encoders", f"{', '.join(missing)} does not work", advice)
+    codecs = []
+    for codec in CODECS:
+        works = [
+            name for name, one in ENCODERS.items() if one.codec == codec and (name, "sdr") in found.pictures
+        ]
+        deep = [name for name in works if (name, "hdr") in found.pictures]
+        told = ", ".join(f"{name} (8 and 10 bit)" if name in deep else name for name in works)
+        codecs.append(f"{codec} by {told or 'nothing'}")
+    return Finding(
+        "ok", "encoders", f"each made a frame: {'; '.join(codecs)}; sound by {', '.join(found.sounds)}"
+    )

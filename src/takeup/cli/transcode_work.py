@@ -24,6 +24,7 @@ from takeup.config import Settings
 from takeup.core.errors import InvalidInput
 from takeup.core.model import Job
 from takeup.media import binaries, profile
+from takeup.media.choice import choose
 from takeup.media.package import MASTER
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
@@ -91,7 +92,7 @@ async def plan_of(settings: Settings, source: Source, wanted: profile.Profile) -
     tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
     with tempfile.TemporaryDirectory() as folder:
         found = await survey(tools, source, Path(folder) / "copy.mkv")
-    return plan(found.probe, found.index, wanted)
+    return plan(found.probe, found.index, await choose(tools.binaries, wanted))
 
 
 def show_plan(whole: Plan, *, as_json: bool) -> None:
@@ -102,9 +103,9 @@ def show_plan(whole: Plan, *, as_json: bool) -> None:
     picture = whole.picture
     if picture is not None:
         table(
-            ("rung", "size", "quality", "at most"),
+            ("rung", "size", "encoder", "quality", "at most"),
             [
-                (r.name, f"{r.width}×{r.height}", f"crf {r.crf}", f"{r.max_kbps} kbit/s")
+                (r.name, f"{r.width}×{r.height}", r.encoder, f"crf {r.crf}", f"{r.max_kbps} kbit/s")
                 for r in picture.rungs
             ],
         )

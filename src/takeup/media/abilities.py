@@ -1,20 +1,27 @@
 """What the tools can really do here: each encoder makes one frame, for a list of names proves nothing."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from takeup.child.guard import Guard
 from takeup.child.run import Ended, Watch, run_child
 from takeup.media.binaries import Binaries
+from takeup.media.encoders import ENCODERS, Encoder, Range
 from takeup.media.errors import NoTools
+from takeup.media.ladder import Rung
+from takeup.media.options import options
 from takeup.media.tools import ENVIRONMENT
 
-VIDEO_ENCODERS = ("libx264", "libx265", "libsvtav1", "libvpx-vp9")
 AUDIO_ENCODERS = ("aac", "libopus")
 FILTERS = ("scale", "fps", "bwdif", "tonemap", "zscale", "libvmaf", "loudnorm", "drawtext", "subtitles")
 TRY_S_MAX = 20.0
+TRY_SIZE, TRY_CRF, TRY_KBPS, TRY_KEYS = (320, 180), 30, 1000, 25
 FILTER_LINE = re.compile(r"^ [.A-Z|]{2,3} (\w+) ")
 VERSION_LINE = re.compile(r"ffmpeg version (\S+)")
+
+Way = tuple[str, Range]
+"""An encoder and the range it is used for: many can do 8 bits and not 10."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +29,13 @@ class Abilities:
     """What was tried and worked."""
 
     version: str
-    encoders: tuple[str, ...]
+    pictures: frozenset[Way]
+    sounds: tuple[str, ...]
     filters: tuple[str, ...]
 
 
 async def abilities(binaries: Binaries) -> Abilities:
-    """Try everything once; takes about a second."""
+    """Try everything once; takes some seconds."""
     version = VERSION_LINE.search((await _ask(binaries, "-version")).stdout)
     if version is None:
         raise NoTools(f"{binaries.ffmpeg} is not ffmpeg: it does not say its version")
@@ -36,12 +44,18 @@ async def abilities(binaries: Binaries) -> Abilities:
         for line in (await _ask(binaries, "-filters")).stdout.splitlines()
         if (match := FILTER_LINE.match(line))
     }
-    tried = [
-        *((name, ("color=size=320x180:rate=25", "-frames:v", "1", "-c:v", name)) for name in VIDEO_ENCODERS),
-        *((name, ("anullsrc=r=48000:cl=stereo", "-t", "0.1", "-c:a", name)) for name in AUDIO_ENCODERS),
+    ranges: tuple[Range, ...] = ("sdr", "hdr")
+    ways = [
+        (name, one) for name in ENCODERS for one in ranges if (ENCODERS[name].codec, one) != ("h264", "hdr")
     ]
-    works = [name for name, arguments in tried if await _encodes(binaries, arguments)]
-    return Abilities(version[1], tuple(works), tuple(name for name in FILTERS if name in listed))
+    sounds = [name for name in AUDIO_ENCODERS if await _encodes_sound(binaries, name)]
+    filters = tuple(name for name in FILTERS if name in listed)
+    return Abilities(version[1], await working(binaries, ways), tuple(sounds), filters)
+
+
+async def working(binaries: Binaries, ways: Collection[Way]) -> frozenset[Way]:
+    """Which of these encoders make a frame, with the options that they get for a rung."""
+    return frozenset([way for way in ways if await _encodes(binaries, *way)])
 
 
 async def maps_colours(binaries: Binaries) -> bool:
@@ -49,10 +63,38 @@ async def maps_colours(binaries: Binaries) -> bool:
     return "out_transfer" in (await _ask(binaries, "-hide_banner", "-h", "filter=scale")).stdout
 
 
-async def _encodes(binaries: Binaries, arguments: tuple[str, ...]) -> bool:
+async def _encodes(binaries: Binaries, name: str, picture_range: Range) -> bool:
+    encoder = ENCODERS[name]
+    form = encoder.pixel_format(picture_range) + (",hwupload" if encoder.uploads else "")
+    width, height = TRY_SIZE
+    source = f"color=size={width}x{height}:rate={TRY_KEYS}"
     ended = await _ask(
-        binaries, "-v", "error", "-nostdin", "-f", "lavfi", "-i", *arguments, "-f", "null", "-"
+        binaries, "-v", "error", "-nostdin", *encoder.device, "-f", "lavfi", "-i", source,
+        "-vf", f"format={form}", "-frames:v", "1", *options(_rung(encoder, picture_range), TRY_KEYS),
+        "-f", "null", "-",
+    )  # fmt: skip
+    return ended.exit_code == 0
+
+
+def _rung(encoder: Encoder, picture_range: Range) -> Rung:
+    return Rung(
+        name="try",
+        width=TRY_SIZE[0],
+        height=TRY_SIZE[1],
+        codec=encoder.codec,
+        encoder=encoder.name,
+        preset=encoder.presets[0],
+        range=picture_range,
+        is_critical=False,
+        crf=TRY_CRF,
+        max_kbps=TRY_KBPS,
+        buffer_kbits=TRY_KBPS,
     )
+
+
+async def _encodes_sound(binaries: Binaries, name: str) -> bool:
+    source = ("-f", "lavfi", "-i", "anullsrc=r=48000:cl=stereo", "-t", "0.1")
+    ended = await _ask(binaries, "-v", "error", "-nostdin", *source, "-c:a", name, "-f", "null", "-")
     return ended.exit_code == 0
 
 

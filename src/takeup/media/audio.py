@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from takeup.media.errors import MediaError, ToolFailed
@@ -73,10 +72,9 @@ def length(plan: Plan) -> int:
 
 def samples_of(plan: Plan, sound: Sound) -> str:
     """The filters: from the picture's first moment to its last, silence where the source has nothing."""
-    picture = plan.picture
-    zero = picture.zero * picture.time_base if picture else Fraction(0)
+    start = plan.start_s
     chain = [
-        f"asetpts=PTS-({zero.numerator}/{zero.denominator})/TB",
+        f"asetpts=PTS-({start.numerator}/{start.denominator})/TB",
         f"aresample={SAMPLE_RATE}:async=1:first_pts=0:min_hard_comp=0.1",
         f"aformat=sample_fmts=fltp:channel_layouts={LAYOUTS[sound.channels]}",
         f"apad=whole_len={length(plan)}",

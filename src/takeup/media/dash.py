@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from itertools import groupby
 from xml.etree import ElementTree as ET
 
 from takeup.media import hls
@@ -10,6 +11,7 @@ from takeup.media.streams import Stream
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 PROFILE = "urn:mpeg:dash:profile:isoff-live:2011"
 CHANNELS = "urn:mpeg:dash:23003:3:audio_channel_configuration:2011"
+COLOURS = "urn:mpeg:mpegB:cicp"
 ROLES = "urn:mpeg:dash:role:2011"
 LANGUAGE_UNKNOWN = "und"
 
@@ -17,7 +19,7 @@ LANGUAGE_UNKNOWN = "und"
 def manifest(
     pictures: Sequence[Stream], sounds: Sequence[Stream], rate: Fraction | None, length_s: Fraction
 ) -> str:
-    """One period: the sizes of the picture as one set to switch in, every sound track as a set of its own."""
+    """One period: the sizes of one family as a set to switch in, every sound track as a set of its own."""
     target = Fraction(hls.target_of([*pictures, *sounds]))
     root = ET.Element(
         "MPD",
@@ -28,20 +30,25 @@ def manifest(
         minBufferTime=_duration(target),
     )
     period = ET.SubElement(root, "Period", id="0", start="PT0S", duration=_duration(length_s))
-    if pictures:
-        _picture_set(period, pictures, rate, target)
-    for number, stream in enumerate(sounds, 1):
+    families = [list(family) for _, family in groupby(pictures, key=_family_of)]
+    for number, family in enumerate(families):
+        _picture_set(period, family, number, rate, target)
+    for number, stream in enumerate(sounds, max(len(families), 1)):
         _sound_set(period, stream, number, target)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
+def _family_of(stream: Stream) -> tuple[str, str]:
+    return (stream.rung.codec, stream.rung.range) if stream.rung else ("", "")
+
+
 def _picture_set(
-    period: ET.Element, streams: Sequence[Stream], rate: Fraction | None, target: Fraction
+    period: ET.Element, streams: Sequence[Stream], number: int, rate: Fraction | None, target: Fraction
 ) -> None:
     rungs = [stream.rung for stream in streams if stream.rung]
     known = {
-        "id": "0",
+        "id": str(number),
         "contentType": "video",
         "mimeType": "video/mp4",
         "segmentAlignment": "true",
@@ -50,6 +57,7 @@ def _picture_set(
         "maxHeight": str(max(rung.height for rung in rungs)),
     }
     shared = ET.SubElement(period, "AdaptationSet", known)
+    _colours(shared, streams[0])
     _template(shared, streams[0])
     for stream in streams:
         if stream.rung is None:
@@ -58,6 +66,19 @@ def _picture_set(
         if rate is not None:
             facts["frameRate"] = str(rate)
         _representation(shared, stream, target, facts)
+
+
+def _colours(parent: ET.Element, stream: Stream) -> None:
+    """What a screen must be able to show; a player that does not know these leaves the set alone."""
+    colours = stream.colours
+    if colours is None or stream.video_range == "SDR":
+        return
+    for name, value in (
+        ("ColourPrimaries", colours.primaries),
+        ("TransferCharacteristics", colours.transfer),
+        ("MatrixCoefficients", colours.matrix),
+    ):
+        ET.SubElement(parent, "EssentialProperty", schemeIdUri=f"{COLOURS}:{name}", value=str(value))
 
 
 def _sound_set(period: ET.Element, stream: Stream, number: int, target: Fraction) -> None:

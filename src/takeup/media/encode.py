@@ -1,22 +1,37 @@
-"""Encodes one segment: the source is decoded once, every rung is made of the same pictures.
+"""Encodes one segment: batch by batch, the source is decoded once a batch for all its rungs.
 
 Pictures are chosen by their number in the plan, never by seconds, so a segment encoded alone is the same as
 its part of the whole. One thread an encoder and one build make the bytes the same every time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 
-from takeup.media.errors import MediaError
+from takeup.media.encoders import ENCODERS
+from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.fmp4 import read
+from takeup.media.ladder import Rung
+from takeup.media.options import options
 from takeup.media.plan import Picture, Plan, Segment
 from takeup.media.source import Source
-from takeup.media.tools import Progress, Tools
+from takeup.media.tools import OnProgress, Progress, Tools
 
 SCALER = "flags=bicubic"
 TO_SDR = "scale=out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv:intent=perceptual"
 FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
+PIXELS_A_BATCH = {"h264": 16_000_000, "hevc": 10_000_000, "av1": 10_000_000}
+"""Encoders keep many pictures, so not too many large rungs are made at once; a single one may be larger."""
+
+
+@dataclass(slots=True)
+class Made:
+    """What became of one segment: the file of every rung, and why some have none."""
+
+    files: dict[str, Path] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
 
 async def encode(
@@ -26,22 +41,101 @@ async def encode(
     segment: Segment,
     folder: Path,
     *,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> dict[str, Path]:
-    """Make the files of one segment, one a rung; they are counted before they are handed over."""
+    on_progress: OnProgress | None = None,
+) -> Made:
+    """Make the files of one segment, one a rung; what is not critical may fail without the rest."""
     picture = plan.picture
     if picture is None:
         raise MediaError("the plan has no picture to encode")
-    files = {rung.name: folder / f"{rung.name}.mp4" for rung in picture.rungs}
-    after = ["-filter_complex", pictures_of(picture, segment), *_outputs(plan, picture, files)]
-    await tools.ffmpeg(source, seek_to(picture, segment), after, writes=[folder], on_progress=on_progress)
+    made = Made()
+    share = Share(picture.rungs, segment.count, on_progress)
+    for batch in batches(picture.rungs):
+        try:
+            made.files |= await _encode_batch(tools, source, picture, segment, batch, folder, share.tell)
+        except (MediaError, ToolFailed) as error:
+            if batch[0].is_critical:
+                raise
+            made.failed |= {rung.name: str(error) for rung in batch}
+        share.done(batch)
+    return made
+
+
+def batches(rungs: Iterable[Rung]) -> Iterator[tuple[Rung, ...]]:
+    """Which rungs are made together: of one family, the critical ones first, not too large in sum."""
+    in_order = sorted(rungs, key=lambda rung: not rung.is_critical)
+    for (codec, *_), family in groupby(in_order, key=lambda rung: (rung.codec, rung.range)):
+        batch: list[Rung] = []
+        for rung in family:
+            if batch and pixels((*batch, rung)) > PIXELS_A_BATCH[codec]:
+                yield tuple(batch)
+                batch = []
+            batch.append(rung)
+        yield tuple(batch)
+
+
+def pixels(rungs: Iterable[Rung]) -> int:
+    """In one picture of each."""
+    return sum(rung.width * rung.height for rung in rungs)
+
+
+class Share:
+    """How far a segment is, over all its batches: by pixels, and never back."""
+
+    def __init__(self, rungs: Iterable[Rung], count: int, on_progress: OnProgress | None) -> None:
+        """Nothing is made yet."""
+        self._all = pixels(rungs)
+        self._count = count
+        self._on_progress = on_progress
+        self._pixels = self._bytes = self._batch_bytes = 0
+        self._batch = 0
+
+    def tell(self, batch: Sequence[Rung], progress: Progress) -> None:
+        """One batch got on."""
+        self._batch_bytes = progress.bytes
+        frames = min(progress.frames, self._count)
+        done = self._pixels * self._count + pixels(batch) * frames
+        is_done = progress.is_done and self._pixels + pixels(batch) == self._all
+        if self._on_progress is not None:
+            self._on_progress(Progress(done // self._all, self._bytes + progress.bytes, is_done))
+
+    def done(self, batch: Sequence[Rung]) -> None:
+        """One batch is made, or will not be."""
+        self._pixels += pixels(batch)
+        self._bytes += self._batch_bytes
+        self._batch_bytes = 0
+
+
+async def _encode_batch(
+    tools: Tools,
+    source: Source,
+    picture: Picture,
+    segment: Segment,
+    batch: tuple[Rung, ...],
+    folder: Path,
+    tell: Callable[[Sequence[Rung], Progress], None],
+) -> dict[str, Path]:
+    files = {rung.name: folder / f"{rung.name}.mp4" for rung in batch}
+    device = ENCODERS[batch[0].encoder].device
+    before = [*device, *seek_to(picture, segment)]
+    after = ["-filter_complex", pictures_of(picture, segment, batch)]
+    after += _outputs(picture, segment, batch, files)
+    await tools.ffmpeg(
+        source, before, after, writes=[folder], on_progress=lambda progress: tell(batch, progress)
+    )
     for name, file in files.items():
-        count = read(file.read_bytes()).count
-        if count != segment.count:
-            raise MediaError(
-                f"segment {segment.number} of {name} has {count} frames instead of {segment.count}"
-            )
+        _check(picture, segment, name, file)
     return files
+
+
+def _check(picture: Picture, segment: Segment, name: str, file: Path) -> None:
+    """Every frame is there, and the keys stand where every other rung has them."""
+    movie = read(file.read_bytes())
+    if movie.count != segment.count:
+        raise MediaError(
+            f"segment {segment.number} of {name} has {movie.count} frames instead of {segment.count}"
+        )
+    if movie.keys != list(range(0, segment.count, picture.keys_every)):
+        raise MediaError(f"segment {segment.number} of {name} has key frames in other places than planned")
 
 
 def seek_to(picture: Picture, segment: Segment) -> list[str]:
@@ -51,8 +145,8 @@ def seek_to(picture: Picture, segment: Segment) -> list[str]:
     return ["-copyts", "-reinit_filter", "0", *skip]  # a source may change its size; the filters go on
 
 
-def pictures_of(picture: Picture, segment: Segment) -> str:
-    """The filters: by number, upright, with square pixels, in every size."""
+def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> str:
+    """The filters: by number, upright, with square pixels, in every size; the rungs are of one family."""
     rate = f"{picture.rate.numerator}/{picture.rate.denominator}"
     chain = [f"setpts=PTS-({picture.zero})"]
     if picture.deinterlace:
@@ -63,30 +157,31 @@ def pictures_of(picture: Picture, segment: Segment) -> str:
         f"settb={picture.rate.denominator}/{picture.rate.numerator}",
         "setpts=N",
     ]
-    if picture.tone_map:
+    if picture.hdr and rungs[0].range == "sdr":
         chain += [TO_SDR, "format=yuv420p"]
-    sizes = len(picture.rungs)
+    sizes = len(rungs)
     split = f"split={sizes}" + "".join(f"[p{n}]" for n in range(sizes))
-    scaled = [
-        f"[p{n}]scale={rung.width}:{rung.height}:{SCALER},setsar=1,format=yuv420p[v{n}]"
-        for n, rung in enumerate(picture.rungs)
-    ]
+    scaled = [f"[p{n}]{_scaled(rung)}[v{n}]" for n, rung in enumerate(rungs)]
     return ";".join([f"[0:{picture.stream}]" + ",".join([*chain, split]), *scaled])
 
 
-def _outputs(plan: Plan, picture: Picture, files: dict[str, Path]) -> list[str]:
-    options: list[str] = []
-    grid = f"keyint={picture.keys_every}:min-keyint={picture.keys_every}:scenecut=0:open-gop=0:threads=1"
-    for number, rung in enumerate(picture.rungs):
-        options += [
-            "-map", f"[v{number}]", "-c:v", plan.encoder, "-preset", plan.preset, "-profile:v", "high",
-            "-crf", str(rung.crf), "-maxrate", f"{rung.max_kbps}k", "-bufsize", f"{rung.buffer_kbits}k",
-            "-x264-params", grid, "-threads", "1",
+def _scaled(rung: Rung) -> str:
+    encoder = ENCODERS[rung.encoder]
+    upload = ",hwupload" if encoder.uploads else ""
+    form = encoder.pixel_format(rung.range)
+    return f"scale={rung.width}:{rung.height}:{SCALER},setsar=1,format={form}{upload}"
+
+
+def _outputs(picture: Picture, segment: Segment, rungs: Sequence[Rung], files: dict[str, Path]) -> list[str]:
+    outputs: list[str] = []
+    for number, rung in enumerate(rungs):
+        outputs += [
+            "-map", f"[v{number}]", *options(rung, picture.keys_every, is_first=segment.first == 0),
             "-map_metadata", "-1", "-map_chapters", "-1",
             "-video_track_timescale", str(timescale(picture.rate)),
             "-f", "mp4", "-use_editlist", "0", "-movflags", FRAGMENTED, f"file:{files[rung.name]}",
         ]  # fmt: skip
-    return options
+    return outputs
 
 
 def timescale(rate: Fraction) -> int:

@@ -19,10 +19,6 @@ TFHD_BASE, TFHD_DESCRIPTION, TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS, TFHD_MOOF = (
     0x1, 0x2, 0x8, 0x10, 0x20, 0x20000,
 )  # fmt: skip
 NOT_SYNC = 0x10000
-PICTURE_ENTRY, SOUND_ENTRY = 78, 28
-"""What stands in a sample entry before its boxes."""
-ES_DESCRIPTOR, DECODER_CONFIG, DECODER_SPECIFIC = 3, 4, 5
-ES_BYTES, CONFIG_BYTES = 3, 13
 TRACK = 1
 
 
@@ -85,6 +81,12 @@ class Movie:
     def count(self) -> int:
         """How many samples there are."""
         return sum(len(fragment.samples) for fragment in self.fragments)
+
+    @property
+    def keys(self) -> list[int]:
+        """The numbers of the samples at which decoding can begin."""
+        samples = (sample for fragment in self.fragments for sample in fragment.samples)
+        return [number for number, sample in enumerate(samples) if not sample.flags & NOT_SYNC]
 
 
 def boxes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
@@ -221,39 +223,3 @@ def _samples(moof: bytes, run: Box, defaults: Sequence[int]) -> Iterator[Sample]
         if number == 0 and first_flags is not None:
             values[2] = first_flags
         yield Sample(values[0], values[1], values[2], offset)
-
-
-def codec_of(init: bytes) -> str:
-    """The codec as playlists name it (RFC 6381), from the boxes and nothing else."""
-    table = need(init, b"moov", b"trak", b"mdia", b"minf", b"stbl", b"stsd")
-    entry = next(boxes(init, table.content + 8, table.end), None)
-    if entry is None:
-        raise MediaError("the track does not say what it holds")
-    if entry.kind in (b"avc1", b"avc3"):
-        found = need(init, b"avcC", start=entry.content + PICTURE_ENTRY, end=entry.end)
-        return f"{entry.kind.decode()}.{init[found.content + 1 : found.content + 4].hex()}"
-    if entry.kind == b"mp4a":
-        found = need(init, b"esds", start=entry.content + SOUND_ENTRY, end=entry.end)
-        return f"mp4a.{_object_types(init[found.content + 4 : found.end])}"
-    raise MediaError(f"the codec {entry.kind!r} is not known")
-
-
-def _object_types(descriptors: bytes) -> str:
-    """What the nested descriptors of an `esds` box say: the kind of stream, and the kind of AAC."""
-    place = _enter(descriptors, 0, ES_DESCRIPTOR) + ES_BYTES
-    place = _enter(descriptors, place, DECODER_CONFIG)
-    kind = descriptors[place]
-    place = _enter(descriptors, place + CONFIG_BYTES, DECODER_SPECIFIC)
-    return f"{kind:x}.{descriptors[place] >> 3}"
-
-
-def _enter(data: bytes, place: int, tag: int) -> int:
-    """Step over the tag of a descriptor and its length, which has up to four bytes."""
-    if place >= len(data) or data[place] != tag:
-        raise MediaError("the track describes its sound in a way that makes no sense")
-    place += 1
-    while place < len(data) and data[place] & 0x80:
-        place += 1
-    if place + 1 >= len(data):
-        raise MediaError("the track describes its sound in a way that makes no sense")
-    return place + 1

@@ -57,7 +57,7 @@ def master_playlist(pictures: Sequence[Stream], sounds: Sequence[Stream], rate: 
             known |= {
                 "RESOLUTION": f"{stream.rung.width}x{stream.rung.height}",
                 "FRAME-RATE": f"{float(rate):.3f}",
-                "VIDEO-RANGE": "SDR",
+                "VIDEO-RANGE": stream.video_range,
                 "CLOSED-CAPTIONS": "NONE",
             }
             known |= {"AUDIO": f'"{GROUP}"'} if sounds else {}
@@ -91,7 +91,7 @@ def _key_line(stream: Stream) -> str:
         "BANDWIDTH": max(ceil(key.length * 8 / key.duration_s) for key in keys),
         "CODECS": f'"{stream.codec}"',
         "RESOLUTION": f"{stream.rung.width}x{stream.rung.height}" if stream.rung else "",
-        "VIDEO-RANGE": "SDR",
+        "VIDEO-RANGE": stream.video_range,
         "URI": f'"{stream.name}/keys.m3u8"',
     }
     return f"#EXT-X-I-FRAME-STREAM-INF:{_listed(known)}"

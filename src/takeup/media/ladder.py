@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
 
+from takeup.media.encoders import Codec, Range
 from takeup.media.probe import square
-from takeup.media.profile import Profile, Step
+from takeup.media.profile import Family, Step
 
 USUAL_SHAPE = Fraction(16, 9)
 USUAL_RATE = 30
@@ -23,38 +24,62 @@ class Rung:
     name: str
     width: int
     height: int
+    codec: Codec
+    encoder: str
+    """The one encoder that makes all segments of it, on whichever machine."""
+    preset: str
+    range: Range
+    is_critical: bool
     crf: int
     max_kbps: int
     buffer_kbits: int
 
 
 def ladder(
-    width: int, height: int, pixel_shape: Fraction, rate: Fraction, profile: Profile
+    width: int, height: int, pixel_shape: Fraction, rate: Fraction, family: Family
 ) -> tuple[Rung, ...]:
     """The rungs for a picture of this size, largest first; pixels are square afterwards."""
     wide, high = square(width, height, pixel_shape)
     source_short = min(wide, high)
-    steps = [step for step in profile.rungs if step.short <= source_short]
-    largest = profile.rungs[0].short
+    steps = [step for step in family.rungs if step.short <= source_short]
+    largest = family.rungs[0].short
     if not steps or (steps[0].short < largest and source_short >= steps[0].short * BETWEEN):
-        steps.insert(0, _own(int(source_short), profile))
-    return tuple(_rung(step, wide, high, rate) for step in steps)
+        steps.insert(0, _own(int(source_short), family))
+    return tuple(_rung(step, wide, high, rate, family) for step in steps)
 
 
-def _own(short: int, profile: Profile) -> Step:
+def _own(short: int, family: Family) -> Step:
     """A size between those of the profile, with the quality of the next larger one and its share of bits."""
-    above = min((step for step in profile.rungs if step.short >= short), key=lambda step: step.short)
+    above = min((step for step in family.rungs if step.short >= short), key=lambda step: step.short)
     share = Fraction(short, above.short) ** 2
     return Step(short, above.crf, max(round(above.max_kbps * share), 1))
 
 
-def _rung(step: Step, wide: Fraction, high: Fraction, rate: Fraction) -> Rung:
+def _rung(step: Step, wide: Fraction, high: Fraction, rate: Fraction, family: Family) -> Rung:
     scale = Fraction(step.short) / min(wide, high)
     width, height = _even(wide * scale), _even(high * scale)
     usual = step.short * step.short * USUAL_SHAPE
     share = float(Fraction(width * height) / usual) * float(rate / USUAL_RATE) ** RATE_POWER
     max_kbps = max(round(step.max_kbps * share), 1)
-    return Rung(f"{step.short}p", width, height, step.crf, max_kbps, max_kbps * BUFFER_S)
+    return Rung(
+        name=f"{step.short}p{_ending(family)}",
+        width=width,
+        height=height,
+        codec=family.codec,
+        encoder=family.encoder,
+        preset=family.preset,
+        range=family.range,
+        is_critical=family.critical,
+        crf=step.crf,
+        max_kbps=max_kbps,
+        buffer_kbits=max_kbps * BUFFER_S,
+    )
+
+
+def _ending(family: Family) -> str:
+    """What a name says beside the size: nothing for what plays everywhere."""
+    codec = "" if family.codec == "h264" else f"-{family.codec}"
+    return codec + ("-hdr" if family.range == "hdr" else "")
 
 
 def _even(length: Fraction) -> int:

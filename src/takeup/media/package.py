@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from takeup.media import audio, dash, fmp4, hls
+from takeup.media.errors import MediaError
+from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
 from takeup.media.streams import Stream, picture_stream, sound_stream
 
@@ -23,7 +25,7 @@ def package(
     ]
     pictures = [
         picture_stream(picture, rung, [fmp4.read(files[rung.name].read_bytes()) for files in segments])
-        for rung in (picture.rungs if picture else ())
+        for rung in (complete(plan, segments) if picture else ())
         if picture
     ]
     target = hls.target_of([*pictures, *tracks])
@@ -32,6 +34,16 @@ def package(
     rate = picture.rate if picture else None
     (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
     (folder / MANIFEST).write_text(dash.manifest(pictures, tracks, rate, plan.length_s), encoding="utf-8")
+
+
+def complete(plan: Plan, segments: Sequence[Mapping[str, Path]]) -> list[Rung]:
+    """The rungs of which every segment was made; one that is critical must be among them."""
+    rungs = plan.picture.rungs if plan.picture else ()
+    whole = [rung for rung in rungs if all(rung.name in files for files in segments)]
+    missing = [rung.name for rung in rungs if rung.is_critical and rung not in whole]
+    if missing or (rungs and not whole):
+        raise MediaError(f"some segments of {', '.join(missing) or 'every rung'} are missing")
+    return whole
 
 
 def _put(folder: Path, stream: Stream, target: int) -> None:

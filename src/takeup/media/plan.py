@@ -9,14 +9,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
+from takeup.media.encoders import ENCODERS
+from takeup.media.errors import MediaError
 from takeup.media.index import Index
 from takeup.media.ladder import Rung, ladder
 from takeup.media.probe import Audio, Probe, Text, Video
-from takeup.media.profile import Profile
+from takeup.media.profile import Family, Profile
 
-VERSION = 1
+VERSION = 2
 RATES = tuple(
     Fraction(*rate)
     for rate in (
@@ -60,9 +62,16 @@ class Picture:
     """The source's tick at which output frame 0 is shown."""
     time_base: Fraction
     deinterlace: bool
-    tone_map: bool
+    hdr: Literal["pq", "hlg"] | None
+    """How bright the source is; SDR rungs of a bright one are mapped."""
     segments: tuple[Segment, ...]
     rungs: tuple[Rung, ...]
+    """What plays everywhere comes first."""
+
+    @property
+    def tone_map(self) -> bool:
+        """Whether bright pictures are made what every screen shows, for one rung at least."""
+        return self.hdr is not None and any(rung.range == "sdr" for rung in self.rungs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +93,8 @@ class Plan:
 
     version: int
     profile: str
-    codec: str
-    encoder: str
-    preset: str
+    start_s: Fraction
+    """The time in the source at which the result begins."""
     length_s: Fraction
     picture: Picture | None
     sounds: tuple[Sound, ...]
@@ -104,6 +112,7 @@ class Plan:
         return cls(
             **{
                 **values,
+                "start_s": Fraction(values["start_s"]),
                 "length_s": Fraction(values["length_s"]),
                 "picture": _picture_of(picture) if picture else None,
                 "sounds": tuple(Sound(**sound) for sound in values["sounds"]),
@@ -127,14 +136,15 @@ def _picture_of(values: Mapping[str, Any]) -> Picture:
 def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: float = SEGMENT_S) -> Plan:
     """What is to be made; `index` is that of the picture track, if there is one."""
     picture = None
-    if probe.video is not None and index is not None:
+    if probe.video is not None and index is not None and profile.families:
         picture = _plan_picture(probe.video, index, profile, segment_s)
+    if picture is None and not probe.audio:
+        raise MediaError(f"the profile {profile.name} makes sound, and the source has none")
+    start_s = min((track.start_s for track in probe.audio), default=Fraction(0))
     return Plan(
         version=VERSION,
         profile=profile.name,
-        codec=profile.codec,
-        encoder=profile.encoder,
-        preset=profile.preset,
+        start_s=picture.zero * picture.time_base if picture else start_s,
         length_s=picture.frames / picture.rate if picture else probe.duration_s,
         picture=picture,
         sounds=_plan_sounds(probe.audio, profile),
@@ -156,10 +166,25 @@ def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float
         zero=index.shown[0],
         time_base=index.time_base,
         deinterlace=video.is_interlaced,
-        tone_map=video.hdr is not None and profile.range == "sdr",
+        hdr=video.hdr,
         segments=_segments(index, rate, frames, fragment, segment_s),
-        rungs=ladder(video.width, video.height, video.pixel_shape, rate, profile),
+        rungs=tuple(
+            rung
+            for family in _families(video, profile)
+            for rung in ladder(video.width, video.height, video.pixel_shape, rate, family)
+        ),
     )
+
+
+def _families(video: Video, profile: Profile) -> list[Family]:
+    """Those that fit the source: HDR is kept where it is, never made up."""
+    fit = [family for family in profile.families if video.hdr or family.range == "sdr"]
+    if not fit:
+        raise MediaError(f"the profile {profile.name} is for HDR alone, and the source is not HDR")
+    for family in fit:
+        if family.encoder not in ENCODERS:
+            raise MediaError(f"no encoder was chosen for {family.codec}; try which work first")
+    return sorted(fit, key=lambda family: (family.codec, family.range) != ("h264", "sdr"))
 
 
 def constant_rate(index: Index) -> Fraction:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from takeup.media.audio import PACKET, SAMPLE_RATE, Track
+from takeup.media.codecs import Colours, codec_of, colours_of
 from takeup.media.errors import MediaError
-from takeup.media.fmp4 import Fragment, Movie, Sample, codec_of, write
+from takeup.media.fmp4 import Fragment, Movie, Sample, write
 from takeup.media.ladder import Rung
 from takeup.media.plan import Picture, Sound
 
@@ -52,6 +53,16 @@ class Stream:
     """The moment at which every track of the package begins, in ticks."""
     rung: Rung | None = None
     sound: Sound | None = None
+
+    @property
+    def colours(self) -> Colours | None:
+        """How its pictures are to be read, if it says so."""
+        return colours_of(self.init)
+
+    @property
+    def video_range(self) -> str:
+        """SDR, PQ or HLG."""
+        return self.colours.video_range if self.colours else "SDR"
 
     @property
     def length_s(self) -> Fraction:

@@ -35,7 +35,7 @@ PIXELS_MAX = 8192 * 8192
 STREAMS_MAX = 64
 STALL_S = 60.0
 WORDS_LINES = 3
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "AV_LOG_FORCE_NOCOLOR": "1"}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "AV_LOG_FORCE_NOCOLOR": "1", "SVT_LOG": "1"}
 
 Run = Callable[..., Awaitable[Ended]]
 OnProgress = Callable[["Progress"], None]

@@ -10,6 +10,7 @@ from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
 from takeup.media import audio, binaries, encode, package, profile
 from takeup.media.abilities import maps_colours
+from takeup.media.choice import choose
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
@@ -27,7 +28,7 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
     source = look_at(Path(_text(ctx, "source")))
     tools = tools_for(ctx)
     found = await survey(tools, source, ctx.output(COPY))
-    whole = plan(found.probe, found.index, wanted)
+    whole = plan(found.probe, found.index, await choose(tools.binaries, wanted))
     if whole.picture and whole.picture.tone_map and not await maps_colours(tools.binaries):
         raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")
     stored = {"plan": whole.to_json(), "source": source.version, "is_copied": found.is_copied}
@@ -54,8 +55,9 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
         done = min(progress.frames, segment.count)
         ctx.progress(100 * done / segment.count, f"{done} of {segment.count} frames")
 
-    files = await encode.encode(tools_for(ctx), source, whole, segment, folder, on_progress=tell)
-    return {"bytes": {name: file.stat().st_size for name, file in files.items()}}
+    made = await encode.encode(tools_for(ctx), source, whole, segment, folder, on_progress=tell)
+    sizes = {name: file.stat().st_size for name, file in made.files.items()}
+    return {"bytes": sizes, "failed": made.failed}
 
 
 async def encode_sound(ctx: Any) -> dict[str, Any]:
