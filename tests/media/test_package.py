@@ -214,6 +214,6 @@ async def test_segments_of_two_encoders_are_not_joined(
     first = tmp_path / "work" / "0" / f"{whole.picture.rungs[0].name}.mp4"
     movies = [fmp4.read(file.read_bytes()) for file in (first, strange)]
     with pytest.raises(MediaError, match="were not encoded alike"):
-        streams.picture_stream(whole.picture, whole.picture.rungs[0], movies)
+        streams.picture_stream(whole.picture, whole.picture.rungs[0], movies, lambda *_: None)
     with pytest.raises(MediaError, match="frames instead of"):
-        streams.picture_stream(whole.picture, whole.picture.rungs[0], movies[:1])
+        streams.picture_stream(whole.picture, whole.picture.rungs[0], movies[:1], lambda *_: None)

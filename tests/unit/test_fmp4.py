@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from takeup.media import fmp4
+from takeup.media import codecs, fmp4
 from takeup.media.errors import MediaError
 from takeup.media.fmp4 import Fragment, Sample
 
@@ -99,18 +99,18 @@ def test_codecs_are_read_from_the_boxes():
         return box(b"moov", box(b"trak", box(b"mdia", box(b"minf", box(b"stbl", table)))))
 
     assert (
-        fmp4.codec_of(init(box(b"avc1", bytes(78), box(b"avcC", b"\x01\x64\x00\x1f\xff")))) == "avc1.64001f"
+        codecs.codec_of(init(box(b"avc1", bytes(78), box(b"avcC", b"\x01\x64\x00\x1f\xff")))) == "avc1.64001f"
     )
     config = b"\x04\x80\x80\x80\x12\x40" + bytes(12) + b"\x05\x80\x80\x80\x02\x12\x10"
     sound = box(b"mp4a", bytes(28), full(b"esds", 0, 0, b"\x03\x19\x00\x01\x00" + config))
-    assert fmp4.codec_of(init(sound)) == "mp4a.40.2"
+    assert codecs.codec_of(init(sound)) == "mp4a.40.2"
     for junk in (
         box(b"xxxx"),
         box(b"avc1", bytes(78)),
         box(b"mp4a", bytes(28), full(b"esds", 0, 0, b"\x09")),
     ):
         with pytest.raises(MediaError):
-            fmp4.codec_of(init(junk))
+            codecs.codec_of(init(junk))
 
 
 @given(st.binary(max_size=300))

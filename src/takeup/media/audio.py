@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from takeup.media import fmp4
 from takeup.media.errors import MediaError, ToolFailed
-from takeup.media.fmp4 import Movie, read
+from takeup.media.fmp4 import Movie
 from takeup.media.plan import Plan, Sound
 from takeup.media.source import Source
 from takeup.media.tools import Progress, Tools
@@ -46,7 +47,7 @@ async def encode(
         f"file:{file}",
     ]  # fmt: skip
     await tools.ffmpeg(source, ["-copyts"], after, writes=[folder], on_progress=on_progress)
-    packets, wanted = read(file.read_bytes()).count, -(-length(plan) // PACKET) + 1
+    packets, wanted = fmp4.load(file).count, -(-length(plan) // PACKET) + 1
     if abs(packets - wanted) > 1:
         raise ToolFailed(f"sound track {sound.stream} has {packets} packets instead of {wanted}")
     return file
@@ -59,7 +60,7 @@ def name_of(sound: Sound) -> str:
 
 def load(file: Path) -> Track:
     """A track that was encoded before."""
-    movie = read(file.read_bytes())
+    movie = fmp4.load(file)
     if movie.timescale != SAMPLE_RATE:
         raise MediaError(f"{file.name} counts {movie.timescale} ticks a second instead of {SAMPLE_RATE}")
     return Track(movie, PACKET)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from takeup.media.encoders import ENCODERS
 from takeup.media.errors import MediaError, ToolFailed
-from takeup.media.fmp4 import read
+from takeup.media.fmp4 import load
 from takeup.media.ladder import Rung
 from takeup.media.options import options
 from takeup.media.plan import Picture, Plan, Segment
@@ -129,7 +129,7 @@ async def _encode_batch(
 
 def _check(picture: Picture, segment: Segment, name: str, file: Path) -> None:
     """Every frame is there, and the keys stand where every other rung has them."""
-    movie = read(file.read_bytes())
+    movie = load(file)
     if movie.count != segment.count:
         raise MediaError(
             f"segment {segment.number} of {name} has {movie.count} frames instead of {segment.count}"

@@ -7,6 +7,8 @@ absolute time and its number, in boxes of one shape; the pictures in it are not 
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
 from typing import NamedTuple
 
 from takeup.media.errors import MediaError
@@ -20,6 +22,8 @@ TFHD_BASE, TFHD_DESCRIPTION, TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS, TFHD_MOOF = (
 )  # fmt: skip
 NOT_SYNC = 0x10000
 TRACK = 1
+
+Data = bytes | memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Fragment:
     """Some samples that follow each other; times are in ticks of the track."""
 
     samples: tuple[Sample, ...]
-    data: bytes
+    data: Data
 
     @property
     def duration(self) -> int:
@@ -89,7 +93,7 @@ class Movie:
         return [number for number, sample in enumerate(samples) if not sample.flags & NOT_SYNC]
 
 
-def boxes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
+def boxes(data: Data, start: int = 0, end: int | None = None) -> Iterator[Box]:
     """The boxes one after the other; a length that makes no sense is an error."""
     end = len(data) if end is None else end
     while start < end:
@@ -110,7 +114,7 @@ def boxes(data: bytes, start: int = 0, end: int | None = None) -> Iterator[Box]:
         start += size
 
 
-def find(data: bytes, *path: bytes, start: int = 0, end: int | None = None) -> Box | None:
+def find(data: Data, *path: bytes, start: int = 0, end: int | None = None) -> Box | None:
     """The first box at the end of this path."""
     for box in boxes(data, start, end):
         if box.kind == path[0]:
@@ -121,7 +125,7 @@ def find(data: bytes, *path: bytes, start: int = 0, end: int | None = None) -> B
     return None
 
 
-def need(data: bytes, *path: bytes, start: int = 0, end: int | None = None) -> Box:
+def need(data: Data, *path: bytes, start: int = 0, end: int | None = None) -> Box:
     """The same, where there must be one."""
     found = find(data, *path, start=start, end=end)
     if found is None:
@@ -129,14 +133,14 @@ def need(data: bytes, *path: bytes, start: int = 0, end: int | None = None) -> B
     return found
 
 
-def read(data: bytes) -> Movie:
+def read(data: Data) -> Movie:
     """A whole fragmented file of one track."""
     init = b""
     fragments: list[Fragment] = []
     moof: Box | None = None
     for box in boxes(data):
         if box.kind in (b"ftyp", b"moov"):
-            init += data[box.start : box.end]
+            init += bytes(data[box.start : box.end])
         elif box.kind == b"moof":
             moof = box
         elif box.kind == b"mdat" and moof is not None:
@@ -148,6 +152,15 @@ def read(data: bytes) -> Movie:
         raise MediaError("the track does not say how it counts time")
     (timescale,) = struct.unpack_from(">I", init, place)
     return Movie(init, timescale, tuple(fragments))
+
+
+def load(file: Path) -> Movie:
+    """The same of a file, which is not read as a whole: a film has more bytes than a machine has memory."""
+    try:
+        with file.open("rb") as opened:
+            return read(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
+    except (OSError, ValueError) as error:
+        raise MediaError(f"{file.name} cannot be read: {error}") from error
 
 
 def write(fragment: Fragment, sequence: int, base_time: int, *, later: int = 0) -> bytes:
@@ -169,7 +182,7 @@ def write(fragment: Fragment, sequence: int, base_time: int, *, later: int = 0) 
     return moof + _box(b"mdat", fragment.data)
 
 
-def _box(kind: bytes, content: bytes) -> bytes:
+def _box(kind: bytes, content: Data) -> bytes:
     return struct.pack(">I4s", HEADER + len(content), kind) + content
 
 
@@ -177,7 +190,7 @@ def _full(kind: bytes, version: int, flags: int, content: bytes) -> bytes:
     return _box(kind, struct.pack(">I", version << 24 | flags) + content)
 
 
-def _fragment(moof: bytes, data: bytes) -> Fragment:
+def _fragment(moof: Data, data: Data) -> Fragment:
     track = need(moof, b"moof", b"traf")
     try:
         defaults = _defaults(moof, need(moof, b"tfhd", start=track.content, end=track.end))
@@ -190,7 +203,7 @@ def _fragment(moof: bytes, data: bytes) -> Fragment:
     return Fragment(tuple(samples), data)
 
 
-def _defaults(moof: bytes, header: Box) -> tuple[int, int, int]:
+def _defaults(moof: Data, header: Box) -> tuple[int, int, int]:
     flags = int.from_bytes(moof[header.content + 1 : header.content + 4])
     place = header.content + 8
     place += (8 if flags & TFHD_BASE else 0) + (4 if flags & TFHD_DESCRIPTION else 0)
@@ -201,7 +214,7 @@ def _defaults(moof: bytes, header: Box) -> tuple[int, int, int]:
     return values[0], values[1], values[2]
 
 
-def _samples(moof: bytes, run: Box, defaults: Sequence[int]) -> Iterator[Sample]:
+def _samples(moof: Data, run: Box, defaults: Sequence[int]) -> Iterator[Sample]:
     """Each sample of a run."""
     flags = int.from_bytes(moof[run.content + 1 : run.content + 4])
     (count,) = struct.unpack_from(">I", moof, run.content + 4)

@@ -7,7 +7,7 @@ from takeup.media import audio, dash, fmp4, hls
 from takeup.media.errors import MediaError
 from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
-from takeup.media.streams import Stream, picture_stream, sound_stream
+from takeup.media.streams import Put, Stream, picture_stream, sound_stream
 
 MASTER = "master.m3u8"
 MANIFEST = "manifest.mpd"
@@ -20,17 +20,23 @@ def package(
     """Write the package of these encoded files: for each segment one a rung, and one a sound track."""
     picture = plan.picture
     tracks = [
-        sound_stream(audio.load(sounds[sound.stream]), sound, picture, f"sound-{number}")
+        sound_stream(audio.load(sounds[sound.stream]), sound, picture, name, _into(folder / name))
         for number, sound in enumerate(plan.sounds, 1)
+        for name in (f"sound-{number}",)
     ]
     pictures = [
-        picture_stream(picture, rung, [fmp4.read(files[rung.name].read_bytes()) for files in segments])
+        picture_stream(
+            picture,
+            rung,
+            (fmp4.load(files[rung.name]) for files in segments),
+            _into(folder / rung.name),
+        )
         for rung in (complete(plan, segments) if picture else ())
         if picture
     ]
     target = hls.target_of([*pictures, *tracks])
     for stream in (*pictures, *tracks):
-        _put(folder / stream.name, stream, target)
+        _describe(folder / stream.name, stream, target)
     rate = picture.rate if picture else None
     (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
     (folder / MANIFEST).write_text(dash.manifest(pictures, tracks, rate, plan.length_s), encoding="utf-8")
@@ -46,11 +52,14 @@ def complete(plan: Plan, segments: Sequence[Mapping[str, Path]]) -> list[Rung]:
     return whole
 
 
-def _put(folder: Path, stream: Stream, target: int) -> None:
+def _into(folder: Path) -> Put:
+    """Pieces become files of this folder as they come."""
     folder.mkdir(parents=True, exist_ok=True)
+    return lambda number, data: (folder / hls.PIECE.format(number)).write_bytes(data)
+
+
+def _describe(folder: Path, stream: Stream, target: int) -> None:
     (folder / hls.INIT).write_bytes(stream.init)
-    for number, piece in enumerate(stream.pieces, 1):
-        (folder / hls.PIECE.format(number)).write_bytes(piece.data)
     (folder / "index.m3u8").write_text(hls.media_playlist(stream, target))
     if stream.rung is not None:
         (folder / "keys.m3u8").write_text(hls.key_playlist(stream, target))

@@ -5,7 +5,7 @@ show them in another order than they decode them, and encoders of sound put sile
 no track needs an edit list, which players read differently.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -33,9 +33,13 @@ class KeyFrame:
 class Piece:
     """One file of a stream."""
 
-    data: bytes
+    size: int
     duration_s: Fraction
     keys: tuple[KeyFrame, ...] = ()
+
+
+Put = Callable[[int, bytes], object]
+"""Where a piece goes, by its number from 1 on; only one is held at a time, for a film is large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Stream:
 
     def mean_rate(self) -> int:
         """Bits a second over all of it."""
-        return rate_of(sum(len(piece.data) for piece in self.pieces), self.length_s)
+        return rate_of(sum(piece.size for piece in self.pieces), self.length_s)
 
     def peak_rate(self, target_s: Fraction) -> int:
         """The most bits a second in any run of pieces that lasts half to one and a half of the target."""
@@ -80,7 +84,7 @@ class Stream:
         for first in range(len(self.pieces)):
             size, length = 0, Fraction(0)
             for piece in self.pieces[first:]:
-                size, length = size + len(piece.data), length + piece.duration_s
+                size, length = size + piece.size, length + piece.duration_s
                 if length > most:
                     break
                 if length >= least or len(self.pieces) == 1:
@@ -93,37 +97,42 @@ def rate_of(size: int, length: Fraction) -> int:
     return -(-size * 8 * length.denominator // length.numerator)
 
 
-def picture_stream(picture: Picture, rung: Rung, movies: Sequence[Movie]) -> Stream:
+def picture_stream(picture: Picture, rung: Rung, movies: Iterable[Movie], put: Put) -> Stream:
     """The stream of one rung, from its segments in order; all must come from one encoder."""
-    if len({movie.init for movie in movies}) != 1:
-        raise MediaError(f"the segments of {rung.name} were not encoded alike: they have different headers")
-    ticks = picture.rate.denominator
-    lead = LEAD_FRAMES * ticks
-    fragments = [(f, lead - movie.fragments[0].delay) for movie in movies for f in movie.fragments]
+    ticks, lead = picture.rate.denominator, LEAD_FRAMES * picture.rate.denominator
+    inits: set[bytes] = set()
     pieces: list[Piece] = []
-    decoded = 0
-    for first in range(0, len(fragments), picture.fragment // picture.keys_every):
-        data, keys, start = b"", [], decoded
-        for number, (fragment, later) in enumerate(
-            fragments[first : first + picture.fragment // picture.keys_every]
-        ):
+    keys: list[KeyFrame] = []
+    data, decoded, start, count = b"", 0, 0, 0
+    for movie in movies:
+        inits.add(movie.init)
+        for fragment in movie.fragments:
+            later = lead - movie.fragments[0].delay
+            count += 1
             if not fragment.starts_with_key or fragment.delay + later != lead:
-                raise MediaError(f"fragment {first + number} of {rung.name} cannot be decoded by itself")
-            written = write(fragment, first + number + 1, decoded, later=later)
+                raise MediaError(f"fragment {count} of {rung.name} cannot be decoded by itself")
+            written = write(fragment, count, decoded, later=later)
             reach = len(written) - len(fragment.data) + fragment.samples[0].size
             keys.append(KeyFrame(len(data), reach, Fraction(fragment.duration, picture.rate.numerator)))
             data += written
             decoded += fragment.duration
-        pieces.append(Piece(data, Fraction(decoded - start, picture.rate.numerator), tuple(keys)))
-    if decoded != picture.frames * ticks:
+            if decoded - start == picture.fragment * ticks or decoded == picture.frames * ticks:
+                pieces.append(
+                    Piece(len(data), Fraction(decoded - start, picture.rate.numerator), tuple(keys))
+                )
+                put(len(pieces), data)
+                data, keys, start = b"", [], decoded
+    if len(inits) != 1:
+        raise MediaError(f"the segments of {rung.name} were not encoded alike: they have different headers")
+    if decoded != picture.frames * ticks or data:
         raise MediaError(f"{rung.name} has {decoded // ticks} frames instead of {picture.frames}")
-    init = movies[0].init
+    init = inits.pop()
     return Stream(
         rung.name, codec_of(init), init, tuple(pieces), picture.rate.numerator, lead, lead, rung=rung
     )
 
 
-def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str) -> Stream:
+def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str, put: Put) -> Stream:
     """The stream of one sound track, cut at the packets nearest before the edges of the picture's files."""
     lead = PACKET
     grid_s = Fraction(6)
@@ -137,7 +146,8 @@ def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str)
     for samples, data in _cut(track.movie, lead, base, grid_s):
         fragment = Fragment(tuple(samples), data)
         written = write(fragment, len(pieces) + 1, base)
-        pieces.append(Piece(written, Fraction(fragment.duration, SAMPLE_RATE)))
+        pieces.append(Piece(len(written), Fraction(fragment.duration, SAMPLE_RATE)))
+        put(len(pieces), written)
         base += fragment.duration
     init = track.movie.init
     return Stream(name, codec_of(init), init, tuple(pieces), SAMPLE_RATE, start, lead, sound=sound)
