@@ -38,6 +38,12 @@ Entries = Callable[[str], Mapping[str, bytes]]
 """The files by which people come in, for the name of the version's folder: their addresses begin with it."""
 
 
+class NoVersion(NotFound):
+    """There is no such version to serve."""
+
+    help = "Publish it first, or name one of the versions that are there."
+
+
 class Versions:
     """The versions below one folder, on one file system."""
 
@@ -67,7 +73,15 @@ class Versions:
 
     def find(self, origin: str) -> int | None:
         """The version that was made of this, if it was published before."""
-        return next((n for n in reversed(self.numbers()) if self._origin(n) == origin), None)
+        return next((n for n in reversed(self.numbers()) if self.origin(n) == origin), None)
+
+    def origin(self, number: int) -> str | None:
+        """What a version was made of."""
+        data = read_bounded(self.path(number) / FACTS, FACTS_BYTES_MAX)
+        try:
+            return str(json.loads(data)["origin"]) if data else None
+        except (ValueError, KeyError, TypeError):
+            return None
 
     def publish(self, made: Path, origin: str, entries: Entries, *, keep: int) -> int:
         """Give what was made its number and serve it; the same origin is published once, however often asked.
@@ -94,16 +108,9 @@ class Versions:
             if wanted is None or wanted not in there:
                 known = ", ".join(f"v{n}" for n in there) or "none"
                 what = "earlier version" if to is None else f"version v{to}"
-                raise NotFound(f"{self.folder} has no {what}; there are: {known}")
+                raise NoVersion(f"{self.folder} has no {what}; there are: {known}")
             self._serve(wanted)
             return wanted
-
-    def _origin(self, number: int) -> str | None:
-        data = read_bounded(self.path(number) / FACTS, FACTS_BYTES_MAX)
-        try:
-            return str(json.loads(data)["origin"]) if data else None
-        except (ValueError, KeyError, TypeError):
-            return None
 
     def _place(self, made: Path, number: int, origin: str, entries: Entries) -> None:
         """Copy beside its place, then give it its name: nobody sees half a version."""
@@ -157,7 +164,7 @@ class Versions:
         try:
             file = (self.folder / LOCK).open("a")
         except FileNotFoundError:
-            raise NotFound(f"there is no folder {self.folder}") from None
+            raise NoVersion(f"there is no folder {self.folder}") from None
         with file:
             end = time.monotonic() + LOCK_S_MAX
             while True:

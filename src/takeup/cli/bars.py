@@ -1,6 +1,7 @@
 """Live bars: one a stage, in the order of the pipeline, and one for the whole job with the time it takes."""
 
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from takeup.core.machine import JOB
 from takeup.core.model import Job
-from takeup.core.progress import Forecast, JobProgress, StageProgress, range_text
+from takeup.core.progress import Forecast, JobProgress, Part, StageProgress, range_text
 from takeup.core.why import length
 
 BAR_CHARS = 28
@@ -48,7 +49,7 @@ class Bars:
         """Leave the last state on the screen."""
         self._live.stop()
 
-    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
+    def show(self, job: Job, progress: JobProgress, why: str = "", parts: Sequence[Part] = ()) -> None:
         """Draw the state of the job; the spinner goes on turning between two looks."""
         grid = Table.grid(padding=(0, 1))
         for column in ("mark", "name", "bar", "percent", "counts", "note"):
@@ -57,6 +58,8 @@ class Bars:
             )
         for stage in progress.stages:
             grid.add_row(*self._stage(stage))
+        for part in parts:
+            grid.add_row(*_part(part))
         grid.add_row(*self._job(job, progress))
         self._drawn = Group(grid, Text(f"  {_one_line(why, WHY_CHARS_MAX)}", style="yellow")) if why else grid
 
@@ -98,6 +101,19 @@ class Bars:
         is_going = job.status in JOB.live and job.control == "READY"
         left = self._forecast.left_s(progress) if is_going else None
         return f"{elapsed}, ETA {range_text(*left)}" if left else elapsed
+
+
+def _part(part: Part) -> tuple[RenderableType, ...]:
+    style = "red" if part.is_broken else "green" if part.percent >= PERCENT else "cyan"
+    mark = Text("✗" if part.is_broken else " ", style=style)
+    return (
+        mark,
+        Text(f"  {part.name}", style="dim"),
+        _bar(part.percent, style),
+        Text(f"{part.percent:.0f} %"),
+        Text(part.counts),
+        Text(_one_line(part.note), style="red" if part.is_broken else "dim"),
+    )
 
 
 def _bar(percent: float, style: str) -> ProgressBar:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +12,7 @@ from typing import Protocol
 from takeup.core import why as reasons
 from takeup.core.machine import JOB
 from takeup.core.model import Artifact, Job
-from takeup.core.progress import JobProgress
+from takeup.core.progress import JobProgress, Part
 from takeup.store.store import ReadStore
 
 LOOK_EVERY_S = 0.4
@@ -25,12 +25,22 @@ FILES_SHOWN_MAX = 5
 class Display(Protocol):
     """Where progress is shown."""
 
-    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
-        """Show the state of the job now, and why nothing happens."""
+    def show(self, job: Job, progress: JobProgress, why: str = "", parts: Sequence[Part] = ()) -> None:
+        """Show the state of the job now, why nothing happens, and how far its parts are."""
         ...
 
 
-async def follow(read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S) -> Job:
+Parts = Callable[[JobProgress], Awaitable[Sequence[Part]]]
+
+
+async def no_parts(_: JobProgress) -> Sequence[Part]:
+    """Of a job that says nothing about its parts."""
+    return ()
+
+
+async def follow(
+    read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S, parts: Parts = no_parts
+) -> Job:
     """Show the job until it is finished; answers with its last state."""
     looks_idle = 0
     with display() as shown:
@@ -39,7 +49,8 @@ async def follow(read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S)
             progress = await read.progress(job_id)
             is_over = job.status in JOB.final
             looks_idle = 0 if is_over or any(stage.running for stage in progress.stages) else looks_idle + 1
-            shown.show(job, progress, await _why(read, job_id) if looks_idle >= IDLE_LOOKS else "")
+            why = await _why(read, job_id) if looks_idle >= IDLE_LOOKS else ""
+            shown.show(job, progress, why, await parts(progress))
             if is_over:
                 return job
             await asyncio.sleep(every_s)
@@ -68,7 +79,7 @@ class Lines:
         """Nothing was said yet."""
         self._last = ""
 
-    def show(self, job: Job, progress: JobProgress, why: str = "") -> None:
+    def show(self, job: Job, progress: JobProgress, why: str = "", parts: Sequence[Part] = ()) -> None:
         """Write the line, if it says something new; a time that runs down is nothing new."""
         status = "paused" if job.control == "PAUSED" and job.status in JOB.live else job.status
         stages = [
@@ -78,6 +89,7 @@ class Lines:
             if stage.is_expanded
         ]
         text = f"{status}: {', '.join(stages)}" + (f" ({why})" if why else "")
+        text += "".join(f"; {part.name} failed: {part.note}" for part in parts if part.is_broken)
         news = re.sub(r"in [\d.]+ \w+", "", text)
         if news != self._last:
             self._last = news

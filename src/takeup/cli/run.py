@@ -7,13 +7,13 @@ import fcntl
 import os
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
 from takeup.cli.options import add_common, add_workers, read_spec, settings_of
-from takeup.cli.progress import follow, say, show_result
+from takeup.cli.progress import Parts, follow, no_parts, say, show_result
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig, TakeupError
 from takeup.core.ids import canonical_json, digest
@@ -80,14 +80,25 @@ def found_before(job: Job) -> str:
     )
 
 
-async def find_or_submit(app: App, pipeline: Pipeline, spec: dict[str, Any]) -> tuple[Job, bool]:
-    """The newest job for the same pipeline and spec if it is live or done; else a new one, and True."""
-    new = NewJob(pipeline, spec)
+async def find_or_submit(
+    app: App,
+    pipeline: Pipeline,
+    spec: dict[str, Any],
+    *,
+    subject: str | None = None,
+    unless: Callable[[Job], bool] = lambda _: False,
+) -> tuple[Job, bool]:
+    """The newest job for the same pipeline and spec if it is live or done; else a new one, and True.
+
+    One of which `unless` holds is passed over.
+    """
+    new = NewJob(pipeline, spec, subject=subject)
     plan = plan_job(new)
     subject = plan.subject or f"run:{digest(canonical_json([pipeline.name, pipeline.version, spec]))[:32]}"
-    newest = await app.store.read.jobs(JobFilter(subject=subject), limit=1)
-    if newest and dict(newest[0].spec) == spec and newest[0].status not in ("failed", "cancelled"):
-        return newest[0], False
+    for job in await app.store.read.jobs(JobFilter(subject=subject), limit=1):
+        is_same = dict(job.spec) == spec and job.pipeline == pipeline.name
+        if is_same and job.status not in ("failed", "cancelled") and not unless(job):
+            return job, False
     (job_id,) = await app.submit([NewJob(pipeline, spec, subject=subject)])
     return await app.store.read.job(job_id), True
 
@@ -102,7 +113,7 @@ def worker_of(app: App, settings: Settings, source: str, options: argparse.Names
     )
 
 
-async def run_here(app: App, worker: Worker, job: Job) -> Job:
+async def run_here(app: App, worker: Worker, job: Job, *, parts: Parts = no_parts) -> Job:
     """Loops and a worker in this process until the job is finished; a signal stops it, nothing is lost."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -115,7 +126,7 @@ async def run_here(app: App, worker: Worker, job: Job) -> Job:
         loop.add_signal_handler(number, interrupt)
     working = asyncio.create_task(worker.run())
     looping = asyncio.create_task(run_loops(app.job_loops(), stop))
-    following = asyncio.create_task(follow(app.store.read, job.id))
+    following = asyncio.create_task(follow(app.store.read, job.id, parts=parts))
     try:
         await asyncio.wait((working, following), return_when=asyncio.FIRST_COMPLETED)
         if not following.done():

@@ -14,9 +14,16 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
         "--output",
         metavar="DIR",
         type=Path,
-        help="where the stream goes (default: beside you, NAME-stream)",
+        help="where the stream is published (default: beside you, NAME-stream)",
     )
     parser.add_argument("--profile", default="web-h264", metavar="NAME|FILE.toml", help="what to make of it")
+    parser.add_argument(
+        "--rungs", metavar="A,B", help="make only these anew; the others are kept from the published version"
+    )
+    parser.add_argument("--again", action="store_true", help="make it again, as a new version of the stream")
+    parser.add_argument(
+        "--early", action="store_true", help="publish the lowest rung and a good one before the others"
+    )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be made")
     parser.add_argument("--json", action="store_true", help="print the plan or the finished job as JSON")
     add_workers(parser)

@@ -1,49 +1,42 @@
 """What `takeup transcode` does."""
 
 import argparse
-import os
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from takeup.app import make_folder, open_app
-from takeup.artifacts.layout import MANIFEST, output_key
+from takeup.app import App, make_folder, open_app
+from takeup.artifacts.versions import Versions
 from takeup.cli.options import settings_of
 from takeup.cli.printing import print_json, table
-from takeup.cli.progress import say, show_result
-from takeup.cli.run import (
-    find_or_submit,
-    found_before,
-    only_one,
-    run_here,
-    warn_of_space,
-    worker_of,
-)
+from takeup.cli.progress import say
+from takeup.cli.run import find_or_submit, found_before, only_one, run_here, warn_of_space, worker_of
+from takeup.cli.rungs import Rungs
+from takeup.cli.transcode_result import result_of, show_result
 from takeup.config import Settings
-from takeup.core.errors import InvalidInput
+from takeup.core.errors import InvalidInput, NotFound
+from takeup.core.ids import digest
 from takeup.core.model import Job
 from takeup.media import binaries, profile
 from takeup.media.choice import choose
-from takeup.media.package import MASTER
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
 from takeup.media.survey import survey
 from takeup.media.tools import Tools
-from takeup.pipelines.transcode import transcode as pipeline
+from takeup.pipelines import transcode as pipelines
 from takeup.telemetry import logs
 
-PIPELINE = "takeup.pipelines.transcode:transcode"
+MODULE = "takeup.pipelines.transcode"
 
 
 class NotOurFolder(InvalidInput):
-    """The output folder holds something that is no package, or cannot be written."""
+    """The output folder holds something that is no stream, or cannot be written."""
 
     help = "Choose another folder with -o DIR."
 
 
 async def transcode(options: argparse.Namespace) -> int:
-    """Plan, encode and package the source, and put the stream where it is wanted."""
+    """Plan, encode, package, check and publish the source."""
     settings = settings_of(options, log_level="warning")
     logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
     source = look_at(options.source)
@@ -51,40 +44,62 @@ async def transcode(options: argparse.Namespace) -> int:
     if options.dry_run:
         show_plan(await plan_of(settings, source, wanted), as_json=options.json)
         return 0
-    out: Path = options.output or Path(f"{options.source.stem}-stream")
+    out: Path = (options.output or Path(f"{options.source.stem}-stream")).absolute()
     check_folder(out)
     make_folder(settings.data_dir)
     warn_of_space(settings)
     with only_one(settings.data_dir):
         async with open_app(settings) as app:
-            job, is_new = await find_or_submit(app, pipeline, spec_of(source, options.profile))
-            if not is_new:
-                say(found_before(job))
-            if job.finished_at is None:
-                job = await run_here(app, worker_of(app, settings, PIPELINE, options), job)
-            if job.status != "completed" or options.json:
-                artifacts = await app.store.read.artifacts(job.id)
-                show_result(job, artifacts, settings.storage, as_json=options.json)
-    if job.status != "completed":
-        return 1
-    put(settings.storage / package_of(job), out)
-    say(f"the stream is {out / MASTER}")
-    return 0
+            job = await run_job(app, settings, out, spec_of(source, out, options), options)
+            result = await result_of(app.store.read, job, out)
+    show_result(result, as_json=options.json)
+    return 0 if job.status == "completed" else 1
 
 
-def package_of(job: Job) -> str:
-    """Where the package of this job lies; a long one has more files than anybody wants to list."""
-    versioned = f"{pipeline.name}.v{pipeline.version}"
-    return output_key(versioned, job.id, job.generation, "package", pipeline.get("package").version, None)
+async def run_job(
+    app: App, settings: Settings, out: Path, spec: dict[str, Any], options: argparse.Namespace
+) -> Job:
+    """The job of this source and folder, run to its end; what is served already is not made again."""
+    pipeline = pipelines.transcode_early if options.early else pipelines.transcode
+    served = await served_job(app, out)
+    if served and dict(served.spec) == spec and not options.again:
+        say("this is what is served already; --again makes it anew")
+        return served
+    job, is_new = await find_or_submit(
+        app,
+        pipeline,
+        spec,
+        subject=f"stream:{digest(str(out))[:32]}",
+        unless=lambda job: job.status == "completed",
+    )
+    if not is_new:
+        say(found_before(job))
+    worker = worker_of(app, settings, f"{MODULE}:{pipeline.name}", options)
+    return await run_here(app, worker, job, parts=Rungs(app.store.read, job.id).parts)
 
 
-def spec_of(source: Source, wanted: str) -> dict[str, Any]:
+async def served_job(app: App, out: Path) -> Job | None:
+    """The job that made the version that is served, if this database knows it."""
+    versions = Versions(out)
+    current = versions.current()
+    origin = None if current is None else versions.origin(current)
+    try:
+        return await app.store.read.job(origin) if origin else None
+    except NotFound:
+        return None
+
+
+def spec_of(source: Source, out: Path, options: argparse.Namespace) -> dict[str, Any]:
     """The job of this source as it is now: a changed file is another job, the same one is found again."""
-    return {
+    wanted = options.profile
+    known: dict[str, Any] = {
         "source": str(source.path),
         **source.version,
         "profile": wanted if wanted in profile.names() else str(Path(wanted).resolve()),
+        "publish_to": str(out),
     }
+    known |= {"rungs": options.rungs.split(",")} if options.rungs else {}
+    return known | ({"early": True} if options.early else {})
 
 
 async def plan_of(settings: Settings, source: Source, wanted: profile.Profile) -> Plan:
@@ -118,26 +133,13 @@ def show_plan(whole: Plan, *, as_json: bool) -> None:
 
 
 def check_folder(out: Path) -> None:
-    """Refuse to replace what is no package, and a place that cannot be written, before any work is done."""
+    """Refuse to add to what is no stream, and a place that cannot be written, before any work is done."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=out.parent):
+        with tempfile.TemporaryFile(dir=out if out.is_dir() else out.parent):
             pass
     except OSError as error:
         raise NotOurFolder(f"{out} cannot be written: {error.strerror or error}") from error
-    if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MASTER).is_file())):
-        raise NotOurFolder(f"{out} exists and is no package of a stream")
-
-
-def put(package: Path, out: Path) -> None:
-    """Copy a package beside its place and swap it in by two renames, so that nobody sees half of one."""
-    out = out.resolve()
-    new, old = (out.with_name(f".{out.name}.{word}-{os.getpid()}") for word in ("new", "old"))
-    try:
-        shutil.copytree(package, new, ignore=shutil.ignore_patterns(MANIFEST))
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    is_ours = out.is_dir() and (not any(out.iterdir()) or Versions(out).numbers() or (out / ".lock").exists())
+    if out.exists() and not is_ours:
+        raise NotOurFolder(f"{out} exists and is no stream that was published by Takeup")

@@ -91,6 +91,17 @@ class JobProgress:
         return 100 * done / sum(weights) if weights else 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Something that a job makes in many tasks, as people watch it: a rung, for example."""
+
+    name: str
+    percent: float
+    counts: str = ""
+    note: str = ""
+    is_broken: bool = False
+
+
 class Forecast:
     """Keeps what may not go backwards: the percent that is shown; and how many tasks run at once."""
 

@@ -1,6 +1,7 @@
 """The files by which a stream is entered from outside its version: their addresses lead into it."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from takeup.media.errors import MediaError
@@ -13,13 +14,13 @@ HEAD = re.compile(r"(<head>)", re.IGNORECASE)
 
 def entries(package: Path, folder: str) -> dict[str, bytes]:
     """Master playlist, manifest and page of this package as they stand beside its folder of this name."""
-    texts = {name: (package / name).read_text("utf-8") for name in (MASTER, MANIFEST, PAGE)}
-    made = {
-        MASTER: _playlist(texts[MASTER], folder),
-        MANIFEST: _insert(BASE, f"<BaseURL>{folder}/</BaseURL>", texts[MANIFEST]),
-        PAGE: _insert(HEAD, f'<base href="{folder}/">', texts[PAGE]),
+    ways: dict[str, Callable[[str], str]] = {
+        MASTER: lambda text: _playlist(text, folder),
+        MANIFEST: lambda text: _insert(BASE, f"<BaseURL>{folder}/</BaseURL>", text),
+        PAGE: lambda text: _insert(HEAD, f'<base href="{folder}/">', text),
     }
-    return {name: text.encode() for name, text in made.items()}
+    there = {name: (package / name).read_text("utf-8") for name in ways if (package / name).exists()}
+    return {name: ways[name](text).encode() for name, text in there.items()}
 
 
 def _playlist(text: str, folder: str) -> str:

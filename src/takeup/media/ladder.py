@@ -1,5 +1,6 @@
 """The rungs of a ladder: sizes by the short side of the picture, never larger than the source."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -15,6 +16,7 @@ RATE_POWER = 0.75
 BETWEEN = Fraction(115, 100)
 """A source this much larger than the next size gets a rung of its own size."""
 BUFFER_S = 2
+GOOD_SHORT = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,13 @@ def ladder(
     if not steps or (steps[0].short < largest and source_short >= steps[0].short * BETWEEN):
         steps.insert(0, _own(int(source_short), family))
     return tuple(_rung(step, wide, high, rate, family) for step in steps)
+
+
+def early_rungs(rungs: Sequence[Rung]) -> list[str]:
+    """The rungs to publish before the others are made: the lowest, and one that is good to watch."""
+    safe = sorted((r for r in rungs if r.is_critical), key=lambda rung: min(rung.width, rung.height))
+    good = [rung for rung in safe if min(rung.width, rung.height) <= GOOD_SHORT]
+    return list(dict.fromkeys(rung.name for rung in (*safe[:1], *good[-1:])))
 
 
 def _own(short: int, family: Family) -> Step:

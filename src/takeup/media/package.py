@@ -1,10 +1,14 @@
 """A package: the files of every stream in a folder of its own, and the playlists that lead to them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from takeup.media import audio, dash, fmp4, hls
 from takeup.media.errors import MediaError
+from takeup.media.fmp4 import Movie
 from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
 from takeup.media.streams import Put, Stream, picture_stream, sound_stream
@@ -15,24 +19,30 @@ PAGE = "index.html"
 
 
 def package(
-    plan: Plan, segments: Sequence[Mapping[str, Path]], sounds: Mapping[int, Path], folder: Path
-) -> None:
-    """Write the package of these encoded files: for each segment one a rung, and one a sound track."""
+    plan: Plan,
+    segments: Sequence[Mapping[str, Path]],
+    sounds: Mapping[int, Path],
+    folder: Path,
+    *,
+    kept: Mapping[str, Path] | None = None,
+) -> list[dict[str, Any]]:
+    """Write the package of these encoded files: for each segment one a rung, and one a sound track.
+
+    Rungs that are `kept` are taken from their folders in an earlier package. Answers with what is in it.
+    """
     picture = plan.picture
+    movies = {name: partial(_packaged, old) for name, old in (kept or {}).items()}
+    for rung in complete(plan, segments, movies):
+        movies.setdefault(rung.name, partial(_encoded, rung, segments))
     tracks = [
         sound_stream(audio.load(sounds[sound.stream]), sound, picture, name, _into(folder / name))
         for number, sound in enumerate(plan.sounds, 1)
         for name in (f"sound-{number}",)
     ]
     pictures = [
-        picture_stream(
-            picture,
-            rung,
-            (fmp4.load(files[rung.name]) for files in segments),
-            _into(folder / rung.name),
-        )
-        for rung in (complete(plan, segments) if picture else ())
-        if picture
+        picture_stream(picture, rung, movies[rung.name](), _into(folder / rung.name))
+        for rung in (picture.rungs if picture else ())
+        if picture and rung.name in movies
     ]
     target = hls.target_of([*pictures, *tracks])
     for stream in (*pictures, *tracks):
@@ -40,14 +50,40 @@ def package(
     rate = picture.rate if picture else None
     (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
     (folder / MANIFEST).write_text(dash.manifest(pictures, tracks, rate, plan.length_s), encoding="utf-8")
+    return [_about(stream, Fraction(target)) for stream in (*pictures, *tracks)]
 
 
-def complete(plan: Plan, segments: Sequence[Mapping[str, Path]]) -> list[Rung]:
-    """The rungs of which every segment was made; one that is critical must be among them."""
-    rungs = plan.picture.rungs if plan.picture else ()
+def _encoded(rung: Rung, segments: Sequence[Mapping[str, Path]]) -> Iterator[Movie]:
+    """The segments of a rung as they were encoded, one at a time."""
+    return (fmp4.load(files[rung.name]) for files in segments)
+
+
+def _packaged(folder: Path) -> Iterator[Movie]:
+    """The pieces of a rung as they were packaged before: joined anew they come out the same."""
+    init = (folder / hls.INIT).read_bytes()
+    return (fmp4.read(init + file.read_bytes()) for file in sorted(folder.glob("*.m4s")))
+
+
+def _about(stream: Stream, target_s: Fraction) -> dict[str, Any]:
+    rung, sound = stream.rung, stream.sound
+    return {
+        "name": stream.name,
+        "codec": stream.codec,
+        "size": f"{rung.width}x{rung.height}" if rung else None,
+        "channels": sound.channels if sound else None,
+        "language": sound.language if sound else None,
+        "bytes": sum(piece.size for piece in stream.pieces),
+        "mean_rate": stream.mean_rate(),
+        "peak_rate": stream.peak_rate(target_s),
+    }
+
+
+def complete(plan: Plan, segments: Sequence[Mapping[str, Path]], kept: Collection[str] = ()) -> list[Rung]:
+    """The rungs of which every segment was made; one that is critical must be among them, or kept."""
+    rungs = [rung for rung in (plan.picture.rungs if plan.picture else ()) if rung.name not in kept]
     whole = [rung for rung in rungs if all(rung.name in files for files in segments)]
     missing = [rung.name for rung in rungs if rung.is_critical and rung not in whole]
-    if missing or (rungs and not whole):
+    if missing or (rungs and not whole and not kept):
         raise MediaError(f"some segments of {', '.join(missing) or 'every rung'} are missing")
     return whole
 

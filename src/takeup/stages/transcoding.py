@@ -1,53 +1,133 @@
-"""The stages of transcoding: plan, encode each segment, encode the sound, package."""
+"""The stages that turn a source into encoded files: validate, plan, encode each segment, encode the sound."""
 
-import json
-import os
 from pathlib import Path
 from typing import Any
 
-from takeup.child.run import Ended
-from takeup.config import load as load_settings
+from takeup.artifacts.versions import Versions
 from takeup.core.errors import InvalidSpec
-from takeup.media import audio, binaries, encode, package, profile
+from takeup.media import audio, encode, profile
 from takeup.media.abilities import maps_colours
 from takeup.media.choice import choose
 from takeup.media.errors import MediaError
-from takeup.media.plan import Plan, plan
+from takeup.media.ladder import early_rungs
+from takeup.media.plan import Picture, Plan, plan
+from takeup.media.probe import Probe, probe
 from takeup.media.source import Source, look_at
 from takeup.media.survey import survey
-from takeup.media.tools import Progress, Tools
+from takeup.media.tools import Progress
+from takeup.stages.planned import (
+    COPY,
+    PLAN,
+    Stored,
+    names_of,
+    planned_source,
+    stored_plan,
+    text_of,
+    tools_for,
+)
 
-PLAN = "plan.json"
-COPY = "source.mkv"
 DEFAULT_PROFILE = "web-h264"
+FIRST, REST = "first", "encode"
+"""The stages that encode: what is published early, and what follows."""
+
+
+async def validate(ctx: Any) -> dict[str, Any]:
+    """Refuse at once what nothing can be made of; what the source is stands in the result."""
+    profile.load(text_of(ctx, "profile", DEFAULT_PROFILE))
+    if not Path(text_of(ctx, "publish_to")).is_absolute():
+        raise InvalidSpec("the spec of a transcode needs 'publish_to': the absolute path of a folder")
+    names_of(ctx, "rungs")
+    source = look_at(Path(text_of(ctx, "source")))
+    return about(source, await probe(tools_for(ctx), source))
+
+
+def about(source: Source, found: Probe) -> dict[str, Any]:
+    """The facts of a source that people ask for."""
+    video = found.video
+    picture = video and {
+        "codec": video.codec,
+        "size": f"{video.width}x{video.height}",
+        "rate": str(video.rate) if video.rate else None,
+        "hdr": video.hdr,
+        "is_interlaced": video.is_interlaced,
+    }
+    return {
+        "bytes": source.size,
+        "container": found.container,
+        "seconds": float(found.duration_s),
+        "picture": picture,
+        "sounds": [
+            {"codec": one.codec, "channels": one.channels, "language": one.language} for one in found.audio
+        ],
+        "texts": [{"codec": one.codec, "language": one.language} for one in found.texts],
+    }
 
 
 async def make_plan(ctx: Any) -> dict[str, Any]:
     """Look into the source and lay out all that is to be made of it."""
-    wanted = profile.load(_text(ctx, "profile", DEFAULT_PROFILE))
-    source = look_at(Path(_text(ctx, "source")))
+    wanted = profile.load(text_of(ctx, "profile", DEFAULT_PROFILE))
+    source = look_at(Path(text_of(ctx, "source")))
     tools = tools_for(ctx)
     found = await survey(tools, source, ctx.output(COPY))
     whole = plan(found.probe, found.index, await choose(tools.binaries, wanted))
-    if whole.picture and whole.picture.tone_map and not await maps_colours(tools.binaries):
-        raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")
-    stored = {"plan": whole.to_json(), "source": source.version, "is_copied": found.is_copied}
-    ctx.output(PLAN).write_text(json.dumps(stored))
     picture = whole.picture
+    if picture and picture.tone_map and not await maps_colours(tools.binaries):
+        raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")
+    chosen, kept_from = choose_rungs(ctx, whole, source)
+    early = [name for name in early_rungs(picture.rungs if picture else ()) if name in chosen]
+    stages = {REST: chosen}
+    if ctx.spec.get("early"):
+        stages = {FIRST: early, REST: [name for name in chosen if name not in early]}
+    stored = Stored(whole, source.version, found.is_copied, stages, kept_from)
+    ctx.output(PLAN).write_text(stored.to_json())
     return {
         "segments": len(picture.segments) if picture else 0,
-        "rungs": [rung.name for rung in picture.rungs] if picture else [],
+        "rungs": {stage: batch_names(picture, names) for stage, names in stages.items()},
         "frames": picture.frames if picture else 0,
+        "rate": str(picture.rate) if picture else None,
         "seconds": float(whole.length_s),
     }
 
 
-async def encode_segment(ctx: Any) -> dict[str, Any]:
-    """Make one segment in every size."""
-    whole, source = _planned(ctx)
+def choose_rungs(ctx: Any, whole: Plan, source: Source) -> tuple[list[str], int | None]:
+    """The rungs to make; if only some are wanted, the others are taken from the version that is served."""
+    there = [rung.name for rung in whole.picture.rungs] if whole.picture else []
+    wanted = names_of(ctx, "rungs")
+    if not wanted:
+        return there, None
+    if unknown := [name for name in wanted if name not in there]:
+        raise InvalidSpec(f"there is no rung {', '.join(unknown)}; there are: {', '.join(there)}")
+    versions = Versions(Path(text_of(ctx, "publish_to")))
+    current = versions.current()
+    if current is None:
+        raise MediaError("only some rungs are wanted, but no version is published to take the others from")
+    former = Stored.load(versions.path(current) / PLAN)
+    if former.source != source.version or timeline(former.plan) != timeline(whole):
+        raise MediaError("the published version was made of another source or plan; make all rungs again")
+    return [name for name in there if name in wanted], current
+
+
+def timeline(whole: Plan) -> tuple[object, ...]:
+    """What two plans must share for their rungs to stand in one package."""
     picture = whole.picture
     if picture is None:
-        raise MediaError("the plan has no picture to encode")
+        return (whole.version,)
+    return (whole.version, picture.rate, picture.frames, picture.keys_every, picture.fragment, picture.zero)
+
+
+def batch_names(picture: Picture | None, names: list[str]) -> list[list[str]]:
+    """The rungs of these names in the batches in which every segment makes them."""
+    rungs = [rung for rung in (picture.rungs if picture else ()) if rung.name in names]
+    return [[rung.name for rung in batch] for batch in encode.batches(rungs)]
+
+
+async def encode_segment(ctx: Any) -> dict[str, Any]:
+    """Make one segment in every size that this stage makes."""
+    stored = stored_plan(ctx)
+    whole = stored.of_rungs(stored.stages[ctx.stage])
+    picture = whole.picture
+    if picture is None or not picture.rungs:
+        return {}
     segment = picture.segments[ctx.segment]
     folder = ctx.output(f"{picture.rungs[0].name}.mp4").parent
 
@@ -55,6 +135,7 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
         done = min(progress.frames, segment.count)
         ctx.progress(100 * done / segment.count, f"{done} of {segment.count} frames")
 
+    source = planned_source(ctx, stored)
     made = await encode.encode(tools_for(ctx), source, whole, segment, folder, on_progress=tell)
     sizes = {name: file.stat().st_size for name, file in made.files.items()}
     return {"bytes": sizes, "failed": made.failed}
@@ -62,50 +143,10 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
 
 async def encode_sound(ctx: Any) -> dict[str, Any]:
     """Make every sound track, each in one piece."""
-    whole, source = _planned(ctx)
+    stored = stored_plan(ctx)
+    source, whole = planned_source(ctx, stored), stored.plan
     for number, sound in enumerate(whole.sounds):
         folder = ctx.output(audio.name_of(sound)).parent
         await audio.encode(tools_for(ctx), source, whole, sound, folder)
         ctx.progress(100 * (number + 1) / len(whole.sounds))
     return {"tracks": len(whole.sounds)}
-
-
-def make_package(ctx: Any) -> dict[str, Any]:
-    """Join everything to streams, and write the playlists that lead to them."""
-    whole = Plan.from_json(json.loads(ctx.inputs["plan"].path(PLAN).read_text())["plan"])
-    segments = [
-        {name.removesuffix(".mp4"): path for name, path in made.files.items()}
-        for made in ctx.inputs["encode"].made
-    ]
-    sounds = {sound.stream: ctx.inputs["sound"].path(audio.name_of(sound)) for sound in whole.sounds}
-    folder = ctx.output(package.MASTER).parent
-    package.package(whole, segments, sounds, folder)
-    return {"bytes": sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())}
-
-
-def tools_for(ctx: Any) -> Tools:
-    """The tools of this machine, each run recorded as a step of the task."""
-    settings = load_settings(os.environ, {})
-
-    async def run(command: tuple[object, ...], **options: Any) -> Ended:
-        ended: Ended = await ctx.step(*command, kind="media", check=False, **options)
-        return ended
-
-    return Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path), run)
-
-
-def _planned(ctx: Any) -> tuple[Plan, Source]:
-    """The plan, and the source if it is still what was planned for."""
-    made = ctx.inputs["plan"]
-    stored = json.loads(made.path(PLAN).read_text())
-    source = look_at(made.path(COPY) if stored["is_copied"] else Path(_text(ctx, "source")))
-    if not stored["is_copied"] and stored["source"] != source.version:
-        raise MediaError(f"{source.path.name} was changed after its plan was made; submit it again")
-    return Plan.from_json(stored["plan"]), source
-
-
-def _text(ctx: Any, name: str, default: str | None = None) -> str:
-    value = ctx.spec.get(name, default)
-    if not isinstance(value, str) or not value:
-        raise InvalidSpec(f"the spec of a transcode needs {name!r}: a text")
-    return value
