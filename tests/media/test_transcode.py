@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,14 +15,22 @@ from types import SimpleNamespace
 import pytest
 
 from takeup.media.errors import MediaError
+from takeup.media.plan import Plan
 from takeup.media.source import look_at
 from takeup.media.tools import Tools
 from takeup.stages import transcoding
+from takeup.stages.planned import PLAN, Stored
 from tests.cli.conftest import environment
 from tests.media.conftest import PICTURE, Make
 
 FRAMES = {"plain": 200, "uneven": 199, "languages": 200, "avi": 200, "ts": 200, "one frame": 1}
 LONG = "testsrc2=size=320x180:rate=25:duration=130"
+
+
+def contents_below(found: dict[str, bytes], name: str) -> dict[str, bytes]:
+    return {
+        path.removeprefix(f"{name}/"): data for path, data in found.items() if path.startswith(f"{name}/")
+    }
 
 
 def takeup(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
@@ -40,15 +49,20 @@ def count_frames(tools: Tools, playlist: Path) -> int:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+    """Every file of a folder but that which names the job."""
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file() and file.name != "version.json"
+    }
 
 
 @pytest.mark.parametrize("name", FRAMES)
 def test_a_stream_has_every_frame_of_its_source(tools: Tools, make: Make, tmp_path: Path, name: str):
     ran = takeup(tmp_path, "transcode", make(name), "-o", "out")
     assert ran.returncode == 0, ran.stderr
-    assert "the stream is out/master.m3u8" in ran.stderr
-    variants = sorted((tmp_path / "out").glob("*p/index.m3u8"))
+    assert "the stream is out/master.m3u8" in ran.stdout
+    variants = sorted((tmp_path / "out").glob("v1/*p/index.m3u8"))
     assert variants
     assert {count_frames(tools, playlist) for playlist in variants} == {FRAMES[name]}
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
@@ -58,7 +72,7 @@ def test_a_stream_has_every_frame_of_its_source(tools: Tools, make: Make, tmp_pa
 def test_bright_pictures_become_what_every_screen_shows(tools: Tools, make: Make, tmp_path: Path):
     ran = takeup(tmp_path, "transcode", make("ten bit"), "-o", "out")
     assert ran.returncode == 0, ran.stderr
-    (playlist,) = (tmp_path / "out").glob("*p/index.m3u8")
+    (playlist,) = (tmp_path / "out").glob("v1/*p/index.m3u8")
     facts = "stream=pix_fmt,color_space,color_transfer,color_primaries"
     command = [tools.binaries.ffprobe, "-v", "error", "-show_entries", facts, "-of", "csv=p=0", playlist]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout.split()[0]
@@ -69,14 +83,18 @@ def test_what_is_done_is_not_done_again_and_a_changed_source_is(make: Make, tmp_
     source = tmp_path / "movie.mp4"
     source.write_bytes(make("plain").read_bytes())
     assert takeup(tmp_path, "transcode", source).returncode == 0
-    first = contents(tmp_path / "movie-stream")
-    (tmp_path / "movie-stream" / "master.m3u8").write_text("")
+    stream = tmp_path / "movie-stream"
+    first = contents(stream)
     again = takeup(tmp_path, "transcode", source)
-    assert (again.returncode, "completed before" in again.stderr) == (0, True)
-    assert contents(tmp_path / "movie-stream") == first
+    assert (again.returncode, "served already" in again.stderr) == (0, True)
+    assert contents(stream) == first
+    shutil.rmtree(stream)
+    assert takeup(tmp_path, "transcode", source).returncode == 0
+    assert contents(stream) == first
     source.write_bytes(make("ntsc").read_bytes())
     assert takeup(tmp_path, "transcode", source).returncode == 0
-    assert contents(tmp_path / "movie-stream") != first
+    assert contents(stream / "v1") == contents_below(first, "v1")
+    assert contents(stream / "v2") != contents(stream / "v1")
 
 
 def test_a_dry_run_says_what_would_be_made(make: Make, tmp_path: Path):
@@ -103,7 +121,9 @@ def test_a_source_that_is_none_is_told_in_one_line_and_not_tried_again(tmp_path:
     assert not (tmp_path / "out").exists()
     if content:
         with closing(sqlite3.connect(tmp_path / "takeup-data" / "takeup.db")) as connection:
-            found = connection.execute("SELECT status, attempt FROM tasks WHERE stage = 'plan'").fetchall()
+            found = connection.execute(
+                "SELECT status, attempt FROM tasks WHERE stage = 'validate'"
+            ).fetchall()
         assert found == [("FAILED", 1)]
 
 
@@ -147,7 +167,7 @@ def test_a_picture_that_changes_its_size_keeps_the_first(tools: Tools, changing:
     ran = takeup(tmp_path, "transcode", changing, "-o", "out")
     assert ran.returncode == 0, ran.stdout
     planned = takeup(tmp_path, "transcode", changing, "--dry-run").stderr
-    (playlist,) = (tmp_path / "out").glob("*p/index.m3u8")
+    (playlist,) = (tmp_path / "out").glob("v1/*p/index.m3u8")
     assert f"{count_frames(tools, playlist)} frames" in planned
 
 
@@ -155,7 +175,7 @@ def test_a_folder_of_somebody_else_is_left_alone(make: Make, tmp_path: Path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "letter.txt").write_text("dear")
     ran = takeup(tmp_path, "transcode", make("plain"), "-o", "out")
-    assert (ran.returncode, "is no package of a stream" in ran.stderr) == (1, True)
+    assert (ran.returncode, "is no stream that was published" in ran.stderr) == (1, True)
     assert contents(tmp_path / "out") == {"letter.txt": b"dear"}
     ran = takeup(tmp_path, "transcode", make("plain"), "--profile", "nonsense")
     assert (ran.returncode, "there is no profile 'nonsense'" in ran.stderr) == (1, True)
@@ -199,7 +219,7 @@ def test_killed_again_and_again_the_stream_has_the_same_bytes(
             os.killpg(running.pid, signal.SIGKILL)
     assert takeup(tmp_path / "storm", "transcode", long_source, "-o", "out").returncode == 0
     assert contents(tmp_path / "storm" / "out") == contents(tmp_path / "calm" / "out")
-    (playlist,) = (tmp_path / "storm" / "out").glob("*p/index.m3u8")
+    (playlist,) = (tmp_path / "storm" / "out").glob("v1/*p/index.m3u8")
     assert count_frames(tools, playlist) == 3250
     assert takeup(tmp_path / "storm", "verify").returncode == 0
     with closing(sqlite3.connect(tmp_path / "storm" / "takeup-data" / "takeup.db")) as connection:
@@ -211,11 +231,17 @@ def test_killed_again_and_again_the_stream_has_the_same_bytes(
 async def test_a_source_that_changed_after_its_plan_is_not_encoded(make: Make, tmp_path: Path):
     source = tmp_path / "movie.mp4"
     source.write_bytes(make("plain").read_bytes())
-    stored = {"plan": {}, "source": look_at(source).version, "is_copied": False}
-    (tmp_path / transcoding.PLAN).write_text(json.dumps(stored))
+    planned = takeup(tmp_path, "transcode", source, "--dry-run", "--json")
+    whole = Plan.from_json(json.loads(planned.stdout))
+    stored = Stored(whole, look_at(source).version, is_copied=False, stages={"encode": ["180p"]})
+    (tmp_path / PLAN).write_text(stored.to_json())
     source.write_bytes(make("ntsc").read_bytes())
     context = SimpleNamespace(
-        spec={"source": str(source)}, inputs={"plan": SimpleNamespace(path=tmp_path.joinpath)}
+        spec={"source": str(source)},
+        inputs={"plan": SimpleNamespace(path=tmp_path.joinpath)},
+        output=tmp_path.joinpath,
+        stage="encode",
+        segment=0,
     )
     for stage in (transcoding.encode_segment, transcoding.encode_sound):
         with pytest.raises(MediaError, match="was changed after its plan was made"):
