@@ -70,7 +70,7 @@ async def _encodes(binaries: Binaries, name: str, picture_range: Range) -> bool:
     source = f"color=size={width}x{height}:rate={TRY_KEYS}"
     ended = await _ask(
         binaries, "-v", "error", "-nostdin", *encoder.device, "-f", "lavfi", "-i", source,
-        "-vf", f"format={form}", "-frames:v", "1", *options(_rung(encoder, picture_range), TRY_KEYS),
+        "-vf", f"scale,format={form}", "-frames:v", "1", *options(_rung(encoder, picture_range), TRY_KEYS),
         "-f", "null", "-",
     )  # fmt: skip
     return ended.exit_code == 0

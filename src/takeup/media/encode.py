@@ -21,6 +21,7 @@ from takeup.media.tools import OnProgress, Progress, Tools
 
 SCALER = "flags=bicubic"
 TO_SDR = "scale=out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv:intent=perceptual"
+BT709 = "setparams=range=tv:colorspace=bt709:color_primaries=bt709:color_trc=bt709"
 FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
 PIXELS_A_BATCH = {"h264": 16_000_000, "hevc": 10_000_000, "av1": 10_000_000}
 """Encoders keep many pictures, so not too many large rungs are made at once; a single one may be larger."""
@@ -150,7 +151,7 @@ def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> st
     rate = f"{picture.rate.numerator}/{picture.rate.denominator}"
     chain = [f"setpts=PTS-({picture.zero})"]
     if picture.deinterlace:
-        chain.append("bwdif=mode=send_frame")
+        chain.append("scale,bwdif=mode=send_frame")  # it takes most forms of pixels, not all
     chain += [
         f"fps=fps={rate}:start_time={decimal(segment.first / picture.rate)}:round=near",
         f"trim=end_frame={segment.count}",
@@ -161,15 +162,20 @@ def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> st
         chain += [TO_SDR, "format=yuv420p"]
     sizes = len(rungs)
     split = f"split={sizes}" + "".join(f"[p{n}]" for n in range(sizes))
-    scaled = [f"[p{n}]{_scaled(rung)}[v{n}]" for n, rung in enumerate(rungs)]
+    scaled = [f"[p{n}]{_scaled(picture, rung)}[v{n}]" for n, rung in enumerate(rungs)]
     return ";".join([f"[0:{picture.stream}]" + ",".join([*chain, split]), *scaled])
 
 
-def _scaled(rung: Rung) -> str:
+def _scaled(picture: Picture, rung: Rung) -> str:
+    """One size; SDR is told to be BT.709, and made so if it is not: untold, players guess by the size."""
     encoder = ENCODERS[rung.encoder]
-    upload = ",hwupload" if encoder.uploads else ""
-    form = encoder.pixel_format(rung.range)
-    return f"scale={rung.width}:{rung.height}:{SCALER},setsar=1,format={form}{upload}"
+    chain = [f"scale={rung.width}:{rung.height}:{SCALER}", "setsar=1"]
+    if rung.range == "sdr":
+        if not picture.hdr:
+            chain[0] += f":in_color_matrix={picture.matrix}:out_color_matrix=bt709:out_range=tv"
+        chain.append(BT709)
+    chain.append(f"format={encoder.pixel_format(rung.range)}")
+    return ",".join([*chain, "hwupload"] if encoder.uploads else chain)
 
 
 def _outputs(picture: Picture, segment: Segment, rungs: Sequence[Rung], files: dict[str, Path]) -> list[str]:

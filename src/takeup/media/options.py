@@ -26,7 +26,7 @@ def options(rung: Rung, keys_every: int, *, is_first: bool = True) -> list[str]:
 
 
 def _pixels(encoder: Encoder, rung: Rung) -> list[str]:
-    """An encoder that cannot do this depth fails, instead of getting another one."""
+    """With a plus, so that an encoder that cannot do this depth fails instead of getting another one."""
     return [] if encoder.uploads else ["-pix_fmt", f"+{encoder.pixel_format(rung.range)}"]
 
 

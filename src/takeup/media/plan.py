@@ -34,6 +34,12 @@ SEGMENT_S = 30
 WHOLE_S = 60
 """A shorter source is not cut: starting twice costs more than it gains."""
 CHANNELS_MAX = 6
+MATRICES = {
+    "bt709": "bt709", "smpte170m": "bt601", "bt470bg": "bt601", "fcc": "fcc", "smpte240m": "smpte240m",
+    "bt2020nc": "bt2020",
+}  # fmt: skip
+"""Names of the probe, and the scaler's for the same."""
+HD_SHORT = 720
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,8 @@ class Picture:
     deinterlace: bool
     hdr: Literal["pq", "hlg"] | None
     """How bright the source is; SDR rungs of a bright one are mapped."""
+    matrix: str
+    """How SDR pictures of the source are made of colours, as the scaler names it."""
     segments: tuple[Segment, ...]
     rungs: tuple[Rung, ...]
     """What plays everywhere comes first."""
@@ -167,6 +175,7 @@ def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float
         time_base=index.time_base,
         deinterlace=video.is_interlaced,
         hdr=video.hdr,
+        matrix=matrix_of(video),
         segments=_segments(index, rate, frames, fragment, segment_s),
         rungs=tuple(
             rung
@@ -174,6 +183,14 @@ def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float
             for rung in ladder(video.width, video.height, video.pixel_shape, rate, family)
         ),
     )
+
+
+def matrix_of(video: Video) -> str:
+    """What the source says; if it says nothing, what players assume of a picture of its size."""
+    said = video.colour.matrix
+    if said not in MATRICES and said not in ("", "unknown"):
+        return "auto"
+    return MATRICES.get(said, "bt709" if min(video.width, video.height) >= HD_SHORT else "bt601")
 
 
 def _families(video: Video, profile: Profile) -> list[Family]:
