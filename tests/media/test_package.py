@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from takeup.media import audio, encode, fmp4, package, plan, profile, streams
+from takeup.media import audio, encode, fmp4, package, plan, profile, streams, texts
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
 from takeup.media.source import look_at
@@ -35,8 +35,9 @@ async def packed(tools: Tools, file: Path, folder: Path, monkeypatch: pytest.Mon
         (work / str(segment.number)).mkdir()
         made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
     sounds = {s.stream: await audio.encode(tools, source, whole, s, work) for s in whole.sounds}
+    words = {t.stream: await texts.encode(tools, source, whole, t, work) for t in whole.texts}
     (folder / "out").mkdir()
-    package.package(whole, [one.files for one in made], sounds, folder / "out")
+    package.package(whole, [one.files for one in made], sounds, folder / "out", texts=words)
     return whole
 
 

@@ -130,6 +130,20 @@ def show_plan(whole: Plan, *, as_json: bool) -> None:
         ("sound", "channels", "language", "rate"),
         [(n, s.channels, s.language, f"{s.kbps} kbit/s") for n, s in enumerate(whole.sounds, 1)],
     )
+    show_texts(whole)
+
+
+def show_texts(whole: Plan) -> None:
+    """What is made of subtitles and chapters, and what is left out."""
+    if whole.texts:
+        table(
+            ("text", "language", "title", "forced"),
+            [(n, t.language, t.title, "yes" if t.is_forced else "") for n, t in enumerate(whole.texts, 1)],
+        )
+    if whole.chapters:
+        say(f"{len(whole.chapters)} chapters")
+    for note in whole.notes:
+        say(note)
 
 
 def check_folder(out: Path) -> None:

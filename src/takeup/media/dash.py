@@ -6,7 +6,9 @@ from itertools import groupby
 from xml.etree import ElementTree as ET
 
 from takeup.media import hls
-from takeup.media.streams import Stream
+from takeup.media.streams import Stream, rate_of
+from takeup.media.text_streams import WHOLE as WHOLE_TEXT
+from takeup.media.text_streams import TextStream
 
 NAMESPACE = "urn:mpeg:dash:schema:mpd:2011"
 PROFILE = "urn:mpeg:dash:profile:isoff-live:2011"
@@ -17,9 +19,13 @@ LANGUAGE_UNKNOWN = "und"
 
 
 def manifest(
-    pictures: Sequence[Stream], sounds: Sequence[Stream], rate: Fraction | None, length_s: Fraction
+    pictures: Sequence[Stream],
+    sounds: Sequence[Stream],
+    rate: Fraction | None,
+    length_s: Fraction,
+    texts: Sequence[TextStream] = (),
 ) -> str:
-    """One period: the sizes of one family as a set to switch in, every sound track as a set of its own."""
+    """One period: the sizes of one family as a set to switch in, every other track as a set of its own."""
     target = Fraction(hls.target_of([*pictures, *sounds]))
     root = ET.Element(
         "MPD",
@@ -35,6 +41,8 @@ def manifest(
         _picture_set(period, family, number, rate, target)
     for number, stream in enumerate(sounds, max(len(families), 1)):
         _sound_set(period, stream, number, target)
+    for text in texts:
+        _text_set(period, text, length_s)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
@@ -100,6 +108,25 @@ def _sound_set(period: ET.Element, stream: Stream, number: int, target: Fraction
     inner = _representation(shared, stream, target, {"audioSamplingRate": str(stream.timescale)})
     channels = str(sound.channels if sound else 2)
     ET.SubElement(inner, "AudioChannelConfiguration", schemeIdUri=CHANNELS, value=channels)
+
+
+def _text_set(period: ET.Element, stream: TextStream, length_s: Fraction) -> None:
+    """A text track is one file: it is small, and its times are those of the period."""
+    known = {
+        "id": str(1 + max((int(found.get("id", "0")) for found in period), default=0)),
+        "contentType": "text",
+        "mimeType": "text/vtt",
+        "lang": stream.text.language or LANGUAGE_UNKNOWN,
+    }
+    shared = ET.SubElement(period, "AdaptationSet", known)
+    role = "forced-subtitle" if stream.text.is_forced else "subtitle"
+    ET.SubElement(shared, "Role", schemeIdUri=ROLES, value=role)
+    if stream.is_default:
+        ET.SubElement(shared, "Role", schemeIdUri=ROLES, value="main")
+    ET.SubElement(shared, "Label").text = stream.title
+    rate = str(rate_of(len(stream.whole), length_s))
+    inner = ET.SubElement(shared, "Representation", id=stream.name, bandwidth=rate)
+    ET.SubElement(inner, "BaseURL").text = f"{stream.name}/{WHOLE_TEXT}"
 
 
 def _template(parent: ET.Element, stream: Stream) -> None:

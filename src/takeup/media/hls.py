@@ -19,30 +19,39 @@ def target_of(streams: Iterable[Stream]) -> int:
 
 def media_playlist(stream: Stream, target: int) -> str:
     """The playlist of one stream, beside its files."""
-    lines = [*_head(target), f'#EXT-X-MAP:URI="{INIT}"']
+    lines = [*head(target), f'#EXT-X-MAP:URI="{INIT}"']
     for number, piece in enumerate(stream.pieces, 1):
-        lines += [f"#EXTINF:{_seconds(piece.duration_s)},", PIECE.format(number)]
+        lines += [f"#EXTINF:{seconds(piece.duration_s)},", PIECE.format(number)]
     return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
 
 
 def key_playlist(stream: Stream, target: int) -> str:
     """The playlist of the pictures that can be decoded alone, for seeking with a look."""
-    lines = [*_head(target), "#EXT-X-I-FRAMES-ONLY", f'#EXT-X-MAP:URI="{INIT}"']
+    lines = [*head(target), "#EXT-X-I-FRAMES-ONLY", f'#EXT-X-MAP:URI="{INIT}"']
     for number, piece in enumerate(stream.pieces, 1):
         for key in piece.keys:
             lines += [
-                f"#EXTINF:{_seconds(key.duration_s)},",
+                f"#EXTINF:{seconds(key.duration_s)},",
                 f"#EXT-X-BYTERANGE:{key.length}@{key.start}",
                 PIECE.format(number),
             ]
     return "\n".join([*lines, "#EXT-X-ENDLIST", ""])
 
 
-def master_playlist(pictures: Sequence[Stream], sounds: Sequence[Stream], rate: Fraction | None) -> str:
-    """The playlist of all of them; rates are measured, and those of a picture include the costliest sound."""
+def master_playlist(
+    pictures: Sequence[Stream],
+    sounds: Sequence[Stream],
+    rate: Fraction | None,
+    more: Sequence[str] = (),
+    texts: str = "",
+) -> str:
+    """The playlist of all of them; rates are measured, and those of a picture include the costliest sound.
+
+    There may be `more` lines that are not about streams, and `texts` is the group of the text tracks.
+    """
     target = Fraction(target_of([*pictures, *sounds]))
     lines = ["#EXTM3U", f"#EXT-X-VERSION:{VERSION}", "#EXT-X-INDEPENDENT-SEGMENTS"]
-    lines += [_sound_line(stream) for stream in sounds if pictures]
+    lines += [*(_sound_line(stream) for stream in sounds if pictures), *more]
     extra_peak = max((stream.peak_rate(target) for stream in sounds), default=0)
     extra_mean = max((stream.mean_rate() for stream in sounds), default=0)
     codecs = list(dict.fromkeys(stream.codec for stream in sounds))
@@ -61,7 +70,8 @@ def master_playlist(pictures: Sequence[Stream], sounds: Sequence[Stream], rate: 
                 "CLOSED-CAPTIONS": "NONE",
             }
             known |= {"AUDIO": f'"{GROUP}"'} if sounds else {}
-        lines += [f"#EXT-X-STREAM-INF:{_listed(known)}", f"{stream.name}/index.m3u8"]
+        known |= {"SUBTITLES": f'"{texts}"'} if texts else {}
+        lines += [f"#EXT-X-STREAM-INF:{listed(known)}", f"{stream.name}/index.m3u8"]
     lines += [_key_line(stream) for stream in pictures]
     return "\n".join([*lines, ""])
 
@@ -73,7 +83,7 @@ def _sound_line(stream: Stream) -> str:
     known = {
         "TYPE": "AUDIO",
         "GROUP-ID": f'"{GROUP}"',
-        "NAME": f'"{_quotable(title)} ({stream.name})"',
+        "NAME": f'"{quotable(title)} ({stream.name})"',
         "LANGUAGE": f'"{language}"',
         "DEFAULT": "YES" if sound and sound.is_default else "NO",
         "AUTOSELECT": "YES",
@@ -82,7 +92,7 @@ def _sound_line(stream: Stream) -> str:
     }
     if sound and sound.is_descriptive:
         known["CHARACTERISTICS"] = '"public.accessibility.describes-video"'
-    return f"#EXT-X-MEDIA:{_listed(known)}"
+    return f"#EXT-X-MEDIA:{listed(known)}"
 
 
 def _key_line(stream: Stream) -> str:
@@ -94,10 +104,11 @@ def _key_line(stream: Stream) -> str:
         "VIDEO-RANGE": stream.video_range,
         "URI": f'"{stream.name}/keys.m3u8"',
     }
-    return f"#EXT-X-I-FRAME-STREAM-INF:{_listed(known)}"
+    return f"#EXT-X-I-FRAME-STREAM-INF:{listed(known)}"
 
 
-def _head(target: int) -> list[str]:
+def head(target: int) -> list[str]:
+    """How every playlist of pieces begins."""
     return [
         "#EXTM3U",
         f"#EXT-X-VERSION:{VERSION}",
@@ -108,13 +119,16 @@ def _head(target: int) -> list[str]:
     ]
 
 
-def _listed(known: Mapping[str, object]) -> str:
+def listed(known: Mapping[str, object]) -> str:
+    """Attributes as a line of a playlist has them."""
     return ",".join(f"{name}={value}" for name, value in known.items())
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
+    """A text as it may stand between quotes."""
     return text.replace('"', "'")
 
 
-def _seconds(length: Fraction) -> str:
+def seconds(length: Fraction) -> str:
+    """A length as playlists tell it."""
     return f"{float(length):.6f}"

@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from takeup.media import audio, dash, fmp4, hls
+from takeup.media import audio, chapters, dash, fmp4, hls, hls_text, webvtt
 from takeup.media.errors import MediaError
 from takeup.media.fmp4 import Movie
 from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
 from takeup.media.streams import Put, Stream, picture_stream, sound_stream
+from takeup.media.text_streams import WHOLE, TextStream, pieces_of, text_streams
 
 MASTER = "master.m3u8"
 MANIFEST = "manifest.mpd"
@@ -25,13 +26,14 @@ def package(
     folder: Path,
     *,
     kept: Mapping[str, Path] | None = None,
+    texts: Mapping[int, Path] | None = None,
 ) -> list[dict[str, Any]]:
-    """Write the package of these encoded files: for each segment one a rung, and one a sound track.
+    """Write the package of these encoded files: one a rung for each segment, one a sound or text track.
 
     Rungs that are `kept` are taken from their folders in an earlier package. Answers with what is in it.
     """
     picture = plan.picture
-    movies = {name: partial(_packaged, old) for name, old in (kept or {}).items()}
+    movies = {name: partial(packaged, old) for name, old in (kept or {}).items()}
     for rung in complete(plan, segments, movies):
         movies.setdefault(rung.name, partial(_encoded, rung, segments))
     tracks = [
@@ -47,9 +49,13 @@ def package(
     target = hls.target_of([*pictures, *tracks])
     for stream in (*pictures, *tracks):
         _describe(folder / stream.name, stream, target)
+    worded = _put_texts(folder, plan, texts or {}, target)
+    more = [*hls_text.media_lines(worded), *_put_chapters(folder, plan)]
     rate = picture.rate if picture else None
-    (folder / MASTER).write_text(hls.master_playlist(pictures, tracks, rate))
-    (folder / MANIFEST).write_text(dash.manifest(pictures, tracks, rate, plan.length_s), encoding="utf-8")
+    master = hls.master_playlist(pictures, tracks, rate, more, hls_text.GROUP if worded else "")
+    (folder / MASTER).write_text(master, encoding="utf-8")
+    manifest = dash.manifest(pictures, tracks, rate, plan.length_s, worded)
+    (folder / MANIFEST).write_text(manifest, encoding="utf-8")
     return [_about(stream, Fraction(target)) for stream in (*pictures, *tracks)]
 
 
@@ -58,7 +64,7 @@ def _encoded(rung: Rung, segments: Sequence[Mapping[str, Path]]) -> Iterator[Mov
     return (fmp4.load(files[rung.name]) for files in segments)
 
 
-def _packaged(folder: Path) -> Iterator[Movie]:
+def packaged(folder: Path) -> Iterator[Movie]:
     """The pieces of a rung as they were packaged before: joined anew they come out the same."""
     init = (folder / hls.INIT).read_bytes()
     return (fmp4.read(init + file.read_bytes()) for file in sorted(folder.glob("*.m4s")))
@@ -99,3 +105,28 @@ def _describe(folder: Path, stream: Stream, target: int) -> None:
     (folder / "index.m3u8").write_text(hls.media_playlist(stream, target))
     if stream.rung is not None:
         (folder / "keys.m3u8").write_text(hls.key_playlist(stream, target))
+
+
+def _put_texts(folder: Path, plan: Plan, files: Mapping[int, Path], target: int) -> list[TextStream]:
+    """Write the text tracks that were taken out of the source, whole and in pieces."""
+    tracks = [(text, files[text.stream]) for text in plan.texts if text.stream in files]
+    streams = text_streams([(text, webvtt.read(file.read_bytes())) for text, file in tracks])
+    for stream in streams:
+        own = folder / stream.name
+        own.mkdir(parents=True, exist_ok=True)
+        (own / WHOLE).write_bytes(stream.whole)
+        lengths = []
+        for number, (data, length_s) in enumerate(pieces_of(plan, stream.cues), 1):
+            (own / hls_text.PIECE.format(number)).write_bytes(data)
+            lengths.append(length_s)
+        (own / "index.m3u8").write_text(hls_text.media_playlist(lengths, target))
+    return streams
+
+
+def _put_chapters(folder: Path, plan: Plan) -> list[str]:
+    """Write the chapters, if there are any; what the master playlist says of them is returned."""
+    if not plan.chapters:
+        return []
+    (folder / chapters.VTT).write_bytes(chapters.to_vtt(plan.chapters))
+    (folder / chapters.JSON).write_text(chapters.to_json(plan.chapters), encoding="utf-8")
+    return [chapters.SESSION_LINE]

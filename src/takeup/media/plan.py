@@ -11,11 +11,12 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Literal
 
+from takeup.media import chapters
 from takeup.media.encoders import ENCODERS
 from takeup.media.errors import MediaError
 from takeup.media.index import Index
 from takeup.media.ladder import Rung, ladder
-from takeup.media.probe import Audio, Probe, Text, Video
+from takeup.media.probe import Audio, Chapter, Probe, Text, Video
 from takeup.media.profile import Family, Profile
 
 VERSION = 2
@@ -107,6 +108,11 @@ class Plan:
     picture: Picture | None
     sounds: tuple[Sound, ...]
     texts: tuple[Text, ...]
+    chapters: tuple[Chapter, ...] = ()
+    cover: int | None = None
+    """The track to take the poster from where there is no picture."""
+    notes: tuple[str, ...] = ()
+    """What of the source is left out, and why."""
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored; ratios are texts, so that nothing is rounded."""
@@ -125,6 +131,8 @@ class Plan:
                 "picture": _picture_of(picture) if picture else None,
                 "sounds": tuple(Sound(**sound) for sound in values["sounds"]),
                 "texts": tuple(Text(**text) for text in values["texts"]),
+                "chapters": tuple(_chapter_of(chapter) for chapter in values["chapters"]),
+                "notes": tuple(values["notes"]),
             }
         )
 
@@ -141,6 +149,10 @@ def _picture_of(values: Mapping[str, Any]) -> Picture:
     )
 
 
+def _chapter_of(values: Mapping[str, Any]) -> Chapter:
+    return Chapter(Fraction(values["start_s"]), Fraction(values["end_s"]), values["title"])
+
+
 def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: float = SEGMENT_S) -> Plan:
     """What is to be made; `index` is that of the picture track, if there is one."""
     picture = None
@@ -149,14 +161,20 @@ def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: floa
     if picture is None and not probe.audio:
         raise MediaError(f"the profile {profile.name} makes sound, and the source has none")
     start_s = min((track.start_s for track in probe.audio), default=Fraction(0))
+    length_s = probe.duration_s
+    if picture is not None:
+        start_s, length_s = picture.zero * picture.time_base, picture.frames / picture.rate
     return Plan(
         version=VERSION,
         profile=profile.name,
-        start_s=picture.zero * picture.time_base if picture else start_s,
-        length_s=picture.frames / picture.rate if picture else probe.duration_s,
+        start_s=start_s,
+        length_s=length_s,
         picture=picture,
         sounds=_plan_sounds(probe.audio, profile),
         texts=probe.texts,
+        chapters=chapters.on_time_line(probe.chapters, start_s, length_s),
+        cover=None if picture else probe.cover,
+        notes=tuple(_left_out(text) for text in probe.drawn_texts),
     )
 
 
@@ -267,3 +285,8 @@ def _plan_sounds(tracks: tuple[Audio, ...], profile: Profile) -> tuple[Sound, ..
         )
         for track in tracks
     )
+
+
+def _left_out(text: Text) -> str:
+    language = f", {text.language}" if text.language else ""
+    return f"subtitle track {text.stream} ({text.codec}{language}) is not text and is left out"

@@ -19,6 +19,7 @@ SIDE_MAX = 8192
 TEXT_CHARS_MAX = 200
 CHAPTERS_MAX = 1000
 TEXT_CODECS = ("subrip", "srt", "ass", "ssa", "webvtt", "mov_text", "text")
+COVER_CODECS = ("mjpeg",)
 HDR_TRANSFERS: dict[str, Literal["pq", "hlg"]] = {"smpte2084": "pq", "arib-std-b67": "hlg"}
 FIELDS = ("tt", "bb", "tb", "bt")
 
@@ -72,7 +73,7 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A subtitle track that is text, not pictures."""
+    """A subtitle track."""
 
     stream: int
     codec: str
@@ -101,6 +102,10 @@ class Probe:
     audio: tuple[Audio, ...]
     texts: tuple[Text, ...]
     chapters: tuple[Chapter, ...]
+    drawn_texts: tuple[Text, ...] = ()
+    """Subtitles that are pictures or of an unknown kind, which nobody can make text of."""
+    cover: int | None = None
+    """The track that holds one picture for all of it, as music has."""
 
 
 async def probe(tools: Tools, source: Source) -> Probe:
@@ -124,6 +129,7 @@ def read(report: Mapping[str, Any]) -> Probe:
     streams = report.get("streams", [])
     videos = [_video(s) for s in streams if s["codec_type"] == "video" and not _is(s, "attached_pic")]
     audio = tuple(_audio(s) for s in streams if s["codec_type"] == "audio" and s.get("channels"))
+    texts = [_text(s) for s in streams if s["codec_type"] == "subtitle"]
     if not videos and not audio:
         raise NotMedia("there is neither picture nor sound in it")
     video = max(videos, key=lambda v: v.width * v.height) if videos else None
@@ -132,9 +138,9 @@ def read(report: Mapping[str, Any]) -> Probe:
         duration_s=_seconds(report["format"].get("duration")) or (video and video.duration_s) or Fraction(0),
         video=video,
         audio=audio,
-        texts=tuple(
-            _text(s) for s in streams if s["codec_type"] == "subtitle" and s.get("codec_name") in TEXT_CODECS
-        ),
+        texts=tuple(text for text in texts if text.codec in TEXT_CODECS),
+        drawn_texts=tuple(text for text in texts if text.codec not in TEXT_CODECS),
+        cover=next((int(s["index"]) for s in streams if _is_cover(s)), None),
         chapters=tuple(map(_chapter, report.get("chapters", [])[:CHAPTERS_MAX])),
     )
     _check(found)
@@ -213,7 +219,7 @@ def _audio(stream: Mapping[str, Any]) -> Audio:
 def _text(stream: Mapping[str, Any]) -> Text:
     return Text(
         stream=int(stream["index"]),
-        codec=stream["codec_name"],
+        codec=stream.get("codec_name", "unknown"),
         language=_language(stream),
         title=_label(stream, "title"),
         is_default=_is(stream, "default"),
@@ -228,6 +234,10 @@ def _chapter(chapter: Mapping[str, Any]) -> Chapter:
 
 def _is(stream: Mapping[str, Any], disposition: str) -> bool:
     return bool(stream.get("disposition", {}).get(disposition))
+
+
+def _is_cover(stream: Mapping[str, Any]) -> bool:
+    return _is(stream, "attached_pic") and stream.get("codec_name") in COVER_CODECS
 
 
 def _language(stream: Mapping[str, Any]) -> str:

@@ -17,6 +17,8 @@ from takeup.media.ladder import Rung
 from takeup.media.plan import Picture, Sound
 
 LEAD_FRAMES = 2
+SOUND_GRID_S = Fraction(6)
+"""Where sound is cut that has no picture to go by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,18 +134,24 @@ def picture_stream(picture: Picture, rung: Rung, movies: Iterable[Movie], put: P
     )
 
 
+def lead_of(picture: Picture | None) -> Fraction:
+    """The moment at which every track of the package begins, in seconds."""
+    return LEAD_FRAMES / picture.rate if picture else Fraction(PACKET, SAMPLE_RATE)
+
+
+def grid_of(picture: Picture | None) -> Fraction:
+    """From one edge between pieces to the next, in seconds."""
+    return picture.fragment / picture.rate if picture else SOUND_GRID_S
+
+
 def sound_stream(track: Track, sound: Sound, picture: Picture | None, name: str, put: Put) -> Stream:
     """The stream of one sound track, cut at the packets nearest before the edges of the picture's files."""
-    lead = PACKET
-    grid_s = Fraction(6)
-    if picture is not None:
-        lead = round(LEAD_FRAMES / picture.rate * SAMPLE_RATE)
-        grid_s = picture.fragment / picture.rate
+    lead = round(lead_of(picture) * SAMPLE_RATE)
     start = base = lead - track.silence
     if base < 0:
         raise MediaError(f"the lead of {lead} samples is too short for the silence of {track.silence}")
     pieces: list[Piece] = []
-    for samples, data in _cut(track.movie, lead, base, grid_s):
+    for samples, data in _cut(track.movie, lead, base, grid_of(picture)):
         fragment = Fragment(tuple(samples), data)
         written = write(fragment, len(pieces) + 1, base)
         pieces.append(Piece(len(written), Fraction(fragment.duration, SAMPLE_RATE)))

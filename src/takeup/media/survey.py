@@ -1,6 +1,6 @@
 """All that a plan rests on, of one source: its facts and its frames, copied first where it cannot be cut."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from takeup.media.errors import MediaError
@@ -26,8 +26,8 @@ async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Surv
     facts = await probe(tools, source)
     is_copied = copy is not None and facts.video is not None and not is_seekable(facts.container)
     if is_copied and copy is not None:
-        source = await into_matroska(tools, source, copy)
-        facts = await probe(tools, source)
+        source = await into_matroska(tools, source, facts.texts, copy)
+        facts = replace(await probe(tools, source), drawn_texts=facts.drawn_texts)
     frames = None
     if facts.video is not None:
         frames = await index(tools, source, facts.video.stream, facts.video.time_base)

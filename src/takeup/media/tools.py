@@ -75,10 +75,11 @@ class Tools:
         *,
         writes: Sequence[Path] = (),
         on_progress: OnProgress | None = None,
+        stall_s: float = STALL_S,
         wall_s: float | None = None,
     ) -> Ended:
         """Make something of a source: options before the input, then filters, encoders and outputs."""
-        watch = Watch(stall_s=STALL_S, wall_s=wall_s)
+        watch = Watch(stall_s=stall_s, wall_s=wall_s)
         reader = ProgressReader(watch, on_progress)
         argv = (
             "-v", "error", "-hide_banner", "-nostdin", "-y", "-progress", "pipe:1", *before, *opening(),
