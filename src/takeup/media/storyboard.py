@@ -1,0 +1,99 @@
+"""The storyboard: small pictures of the whole on a few sheets, for players to show while somebody seeks.
+
+It is made of the key frames of a rung that is encoded already: they stand at even distances, each can be
+decoded alone, and no other frame is touched, so it costs next to nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from math import ceil
+from pathlib import Path
+
+from takeup.media import fmp4, webvtt
+from takeup.media.encode import TO_SDR
+from takeup.media.errors import MediaError
+from takeup.media.fmp4 import Fragment, Movie, Sample
+from takeup.media.ladder import Rung
+from takeup.media.package import complete
+from takeup.media.plan import Plan
+from takeup.media.source import look_at
+from takeup.media.stills import fitted, one_jpeg
+from takeup.media.tools import Tools
+from takeup.media.webvtt import Cue
+
+VTT = "storyboard.vtt"
+SHEET = "storyboard-{:02d}.jpg"
+LONG_SIDE = 160
+COLUMNS, ROWS = 10, 10
+PICTURES_MAX = 1000
+"""A longer source has them farther apart."""
+
+
+async def make(tools: Tools, plan: Plan, segments: Sequence[Mapping[str, Path]], folder: Path) -> list[Path]:
+    """Write the sheets and the list of what is where on them, from the files that a package is made of."""
+    picture = plan.picture
+    if picture is None:
+        return []
+    rung = rung_of(complete(plan, segments))
+    keys = ceil(picture.frames / picture.keys_every)
+    every = ceil(keys / PICTURES_MAX)
+    wanted = ceil(keys / every)
+    found = _key_frames([files[rung.name] for files in segments], every)
+    made: list[Path] = []
+    for first in range(0, wanted, COLUMNS * ROWS):
+        count = min(wanted - first, COLUMNS * ROWS)
+        stills = list(islice(found, count))
+        if len(stills) < count:
+            raise MediaError(f"a storyboard of {wanted} pictures ends after {first + len(stills)}")
+        made.append(await _sheet(tools, rung, stills, folder / SHEET.format(len(made) + 1)))
+    step_s = every * picture.keys_every / picture.rate
+    (folder / VTT).write_bytes(webvtt.write(_cues(rung, step_s, plan.length_s)))
+    return [*made, folder / VTT]
+
+
+def rung_of(rungs: Sequence[Rung]) -> Rung:
+    """The rung that a storyboard is made of: the smallest of what every machine can decode."""
+    return min(rungs, key=lambda r: (r.range != "sdr", r.codec != "h264", r.width * r.height))
+
+
+def _key_frames(files: Sequence[Path], every: int) -> Iterator[tuple[Movie, Fragment]]:
+    """The first picture of every so many fragments, each in a fragment of its own."""
+    number = 0
+    for file in files:
+        movie = fmp4.load(file)
+        for fragment in movie.fragments:
+            if number % every == 0:
+                key = fragment.samples[0]
+                alone = Sample(fragment.duration, key.size, key.flags, 0)
+                yield movie, Fragment((alone,), fragment.data[: key.size])
+            number += 1
+
+
+async def _sheet(tools: Tools, rung: Rung, stills: Sequence[tuple[Movie, Fragment]], file: Path) -> Path:
+    width, height = fitted(rung.width, rung.height, LONG_SIDE)
+    columns = min(len(stills), COLUMNS)
+    rows = ceil(len(stills) / columns)
+    keys = file.with_suffix(".mp4")
+    place = 0
+    with keys.open("wb") as written:
+        written.write(stills[0][0].init)
+        for number, (_, still) in enumerate(stills, 1):
+            written.write(fmp4.write(still, number, place))
+            place += still.duration
+    to_sdr = "" if rung.range == "sdr" else f"{TO_SDR},format=yuv420p,"
+    filters = f"[0:0]{to_sdr}scale={width}:{height},setsar=1,tile={columns}x{rows}"
+    await tools.ffmpeg(look_at(keys), [], one_jpeg(filters, file), writes=[file.parent])
+    keys.unlink()
+    return file
+
+
+def _cues(rung: Rung, step_s: Fraction, length_s: Fraction) -> Iterator[Cue]:
+    width, height = fitted(rung.width, rung.height, LONG_SIDE)
+    for number in range(ceil(length_s / step_s)):
+        sheet, place = divmod(number, COLUMNS * ROWS)
+        row, column = divmod(place, COLUMNS)
+        where = f"{column * width},{row * height},{width},{height}"
+        end_s = min((number + 1) * step_s, length_s)
+        text = f"{SHEET.format(sheet + 1)}#xywh={where}"
+        yield Cue(round(number * step_s * 1000), round(end_s * 1000), text)
