@@ -153,7 +153,7 @@ def _chapter_of(values: Mapping[str, Any]) -> Chapter:
     return Chapter(Fraction(values["start_s"]), Fraction(values["end_s"]), values["title"])
 
 
-def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: float = SEGMENT_S) -> Plan:
+def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: float | None = None) -> Plan:
     """What is to be made; `index` is that of the picture track, if there is one."""
     picture = None
     if probe.video is not None and index is not None and profile.families:
@@ -178,7 +178,7 @@ def plan(probe: Probe, index: Index | None, profile: Profile, *, segment_s: floa
     )
 
 
-def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float) -> Picture:
+def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float | None) -> Picture:
     rate = constant_rate(index)
     frames = max(round(index.length_s * rate), 1)
     keys_every = max(round(KEY_EVERY_S * rate), 1)
@@ -242,12 +242,12 @@ def constant_rate(index: Index) -> Fraction:
 
 
 def _segments(
-    index: Index, rate: Fraction, frames: int, fragment: int, segment_s: float
+    index: Index, rate: Fraction, frames: int, fragment: int, segment_s: float | None
 ) -> tuple[Segment, ...]:
     """Pieces of whole fragments, each of about `segment_s`, cut where the source has a key if one is near."""
-    if frames <= WHOLE_S * rate:
+    if segment_s is None and frames <= WHOLE_S * rate:
         return (Segment(0, 0, frames, index.keys[0]),)
-    aim = max(round(segment_s * rate / fragment), 1)
+    aim = max(round((segment_s or SEGMENT_S) * rate / fragment), 1)
     edges = [0]
     while frames - edges[-1] > (aim + aim // 2) * fragment:
         near = [edges[-1] + n * fragment for n in range(max(aim - 1, 1), aim + 2)]

@@ -1,8 +1,10 @@
 """The pipelines that make an adaptive stream of a video, segment by segment."""
 
-from takeup.core.pipeline import Pipeline
+from typing import Any
+
+from takeup.core.pipeline import Pipeline, StageFunction
 from takeup.core.policy import RetryPolicy
-from takeup.stages import streaming, transcoding
+from takeup.stages import checking, streaming, transcoding
 
 PATIENCE = RetryPolicy(max_attempts=25, initial_s=1.0, cap_s=60.0)
 """Every death of a worker costs the tasks it held an attempt, and a machine may die often; what is wrong with
@@ -13,33 +15,25 @@ VERSION = 2
 def pipeline(name: str, *, is_early: bool) -> Pipeline:
     """The stages of a transcode; what they make for each other is removed when the stream is published."""
     made = Pipeline(name, lease="1m", version=VERSION)
-    made.stage(name="validate", phase="validating", retries=PATIENCE)(transcoding.validate)
-    made.stage(name="plan", needs=["validate"], phase="planning", retries=PATIENCE, temporary=True)(
-        transcoding.make_plan
-    )
+
+    def add(name: str, function: StageFunction, *needs: str, **options: Any) -> None:
+        made.stage(name=name, needs=needs, retries=PATIENCE, **options)(function)
+
+    add("validate", transcoding.validate, phase="validating")
+    add("plan", transcoding.make_plan, "validate", phase="planning", temporary=True)
     encoded = ["first", "encode"] if is_early else ["encode"]
     for stage in encoded:
-        made.stage(name=stage, needs=["plan"], each="segment", stall="5m", retries=PATIENCE, temporary=True)(
-            transcoding.encode_segment
-        )
-    made.stage(name="sound", needs=["plan"], stall="30m", retries=PATIENCE, temporary=True)(
-        transcoding.encode_sound
-    )
+        add(stage, transcoding.encode_segment, "plan", each="segment", stall="5m", temporary=True)
+    add("sound", transcoding.encode_sound, "plan", stall="30m", temporary=True)
+    add("texts", streaming.make_texts, "plan", temporary=True)
+    add("poster", streaming.make_poster, "plan", temporary=True)
+    beside = ["plan", "sound", "texts", "poster"]
     if is_early:
-        made.stage(name="early", needs=["plan", "first", "sound"], phase="processing", retries=PATIENCE)(
-            streaming.publish_early
-        )
-    made.stage(
-        name="package",
-        needs=["plan", *encoded, "sound"],
-        phase="uploading_outputs",
-        retries=PATIENCE,
-        temporary=True,
-    )(streaming.make_package)
-    published = ["package", "early"] if is_early else ["package"]
-    made.stage(name="publish", needs=published, phase="uploading_outputs", retries=PATIENCE)(
-        streaming.publish
-    )
+        add("early", streaming.publish_early, "first", *beside)
+    out = "uploading_outputs"
+    add("package", streaming.make_package, *encoded, *beside, phase=out, temporary=True)
+    add("check", checking.check_package, "package", "plan", phase=out)
+    add("publish", streaming.publish, "package", "check", *(["early"] if is_early else []), phase=out)
     return made
 
 

@@ -1,54 +1,79 @@
-"""The stages that make a stream of encoded files: package it, check it, publish it."""
+"""The stages that make a stream of encoded files: poster, texts, package, publication."""
 
+import asyncio
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from takeup.artifacts.versions import Versions
-from takeup.media import audio, entry, package
-from takeup.stages.planned import PLAN, Stored, stored_plan, text_of
+from takeup.media import audio, entry, package, poster, storyboard, texts
+from takeup.media.ladder import Rung
+from takeup.stages.planned import PLAN, Stored, planned_source, stored_plan, text_of, tools_for
 from takeup.stages.transcoding import FIRST, REST
 
 VERSIONS_KEPT = 2
 """So many earlier versions stay to roll back to."""
 
 
-def make_package(ctx: Any) -> dict[str, Any]:
+async def make_package(ctx: Any) -> dict[str, Any]:
     """Join everything to streams, and write the playlists that lead to them."""
     stored = stored_plan(ctx)
-    folder = ctx.output(package.MASTER).parent
-    summary = _package(ctx, stored, [name for stage in stored.stages.values() for name in stage], folder)
-    ctx.output(PLAN).write_text(stored.to_json())
-    return summary
+    made = [name for stage in stored.stages.values() for name in stage]
+    return await _package(ctx, stored, made, ctx.output(package.MASTER).parent)
 
 
 def publish(ctx: Any) -> dict[str, Any]:
     """Serve the package as the newest version; whoever plays an older one goes on with it."""
-    made = ctx.inputs["package"].path(package.MASTER).parent
-    return _publish(ctx, made, ctx.job_id)
+    return _publish(ctx, ctx.inputs["package"].path(package.MASTER).parent, ctx.job_id)
 
 
-def publish_early(ctx: Any) -> dict[str, Any]:
+async def publish_early(ctx: Any) -> dict[str, Any]:
     """Serve what is there before the rest is made."""
     stored = stored_plan(ctx)
     folder = ctx.scratch / "early"
     folder.mkdir()
-    summary = _package(ctx, stored, stored.stages[FIRST], folder)
-    return summary | _publish(ctx, folder, f"{ctx.job_id} early")
+    summary = await _package(ctx, stored, stored.stages[FIRST], folder)
+    return summary | await asyncio.to_thread(_publish, ctx, folder, f"{ctx.job_id} early")
 
 
-def _package(ctx: Any, stored: Stored, rungs: list[str], folder: Path) -> dict[str, Any]:
-    whole = stored.plan
-    kept: dict[str, Path] = {}
-    if stored.kept_from is not None and whole.picture is not None:
-        former = Versions(Path(text_of(ctx, "publish_to"))).path(stored.kept_from)
-        others = [rung.name for rung in whole.picture.rungs if rung.name not in rungs]
-        kept = {name: former / name for name in others if (former / name).is_dir()}
-    sounds = {sound.stream: ctx.inputs["sound"].path(audio.name_of(sound)) for sound in whole.sounds}
-    made = package.package(stored.of_rungs([*rungs, *kept]), _segments(ctx), sounds, folder, kept=kept)
+async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> dict[str, Any]:
+    """The package of the rungs that were made, and of those that the version before has, if some are kept."""
+    former = _former(ctx, stored)
+    rungs = stored.plan.picture.rungs if stored.plan.picture else ()
+    kept = {rung.name: former / rung.name for rung in rungs if former and _is_kept(rung, made, former)}
+    whole, segments = stored.of_rungs([*made, *kept]), _segments(ctx)
+    streams = await asyncio.to_thread(
+        package.package,
+        whole,
+        segments,
+        {one.stream: ctx.inputs["sound"].path(audio.name_of(one)) for one in whole.sounds},
+        folder,
+        kept=kept,
+        texts={one.stream: ctx.inputs["texts"].path(texts.name_of(one)) for one in whole.texts},
+    )
+    stills = ctx.inputs["poster"].paths()
+    if former and rungs and storyboard.rung_of(rungs).name in kept:
+        stills += former.glob("storyboard*")
+    else:
+        await storyboard.make(tools_for(ctx), stored.of_rungs(made), segments, folder)
+    for still in stills:
+        shutil.copyfile(still, folder / still.name)
+    (folder / PLAN).write_text(stored.to_json())
     files = [file for file in folder.rglob("*") if file.is_file()]
-    return {"streams": made, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
+    return {"streams": streams, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
+
+
+def _former(ctx: Any, stored: Stored) -> Path | None:
+    """The version that rungs are taken from, if only some are made anew."""
+    if stored.kept_from is None:
+        return None
+    return Versions(Path(text_of(ctx, "publish_to"))).path(stored.kept_from)
+
+
+def _is_kept(rung: Rung, made: list[str], former: Path) -> bool:
+    return rung.name not in made and (former / rung.name).is_dir()
 
 
 def _segments(ctx: Any) -> list[Mapping[str, Path]]:
@@ -65,3 +90,20 @@ def _publish(ctx: Any, made: Path, origin: str) -> dict[str, Any]:
     versions = Versions(Path(text_of(ctx, "publish_to")))
     number = versions.publish(made, origin, partial(entry.entries, made), keep=VERSIONS_KEPT)
     return {"version": number, "folder": str(versions.folder)}
+
+
+async def make_poster(ctx: Any) -> dict[str, Any]:
+    """One picture that stands for the whole, if there is any."""
+    stored = stored_plan(ctx)
+    folder = ctx.output(poster.NAME).parent
+    made = await poster.make(tools_for(ctx), planned_source(ctx, stored), stored.plan, folder)
+    return {"bytes": made.stat().st_size if made else 0}
+
+
+async def make_texts(ctx: Any) -> dict[str, Any]:
+    """Every text track as WebVTT."""
+    stored = stored_plan(ctx)
+    for text in stored.plan.texts:
+        folder = ctx.output(texts.name_of(text)).parent
+        await texts.encode(tools_for(ctx), planned_source(ctx, stored), stored.plan, text, folder)
+    return {"tracks": len(stored.plan.texts)}
