@@ -27,6 +27,7 @@ COMMANDS = {
     "transcode": Command(
         "transcode", "make an adaptive stream of one video, here and now; again: it resumes"
     ),
+    "check": Command("check", "judge an HLS or DASH package, ours or anybody's, against every rule"),
     "rollback": Command("rollback", "serve an earlier version of a published stream again"),
     "run": Command("run", "run one job of your own pipeline to its end, here and now; again: it resumes"),
     "submit": Command("submit", "create a job for workers to run"),

@@ -191,27 +191,31 @@ def _full(kind: bytes, version: int, flags: int, content: bytes) -> bytes:
 
 
 def _fragment(moof: Data, data: Data) -> Fragment:
-    track = need(moof, b"moof", b"traf")
-    try:
-        defaults = _defaults(moof, need(moof, b"tfhd", start=track.content, end=track.end))
-        runs = [box for box in boxes(moof, track.content, track.end) if box.kind == b"trun"]
-        samples = [sample for run in runs for sample in _samples(moof, run, defaults)]
-    except struct.error as error:
-        raise MediaError(f"a fragment is cut off: {error}") from error
+    samples = samples_of(moof, need(moof, b"moof", b"traf"))
     if not samples or sum(sample.size for sample in samples) != len(data):
         raise MediaError("a fragment does not hold what it lists")
     return Fragment(tuple(samples), data)
 
 
-def _defaults(moof: Data, header: Box) -> tuple[int, int, int]:
+def samples_of(moof: Data, track: Box, defaults: Sequence[int] = (0, 0, 0)) -> list[Sample]:
+    """The samples that a `traf` box lists; `defaults` are duration, size and flags from the header."""
+    try:
+        told = _defaults(moof, need(moof, b"tfhd", start=track.content, end=track.end), defaults)
+        runs = [box for box in boxes(moof, track.content, track.end) if box.kind == b"trun"]
+        return [sample for run in runs for sample in _samples(moof, run, told)]
+    except struct.error as error:
+        raise MediaError(f"a fragment is cut off: {error}") from error
+
+
+def _defaults(moof: Data, header: Box, defaults: Sequence[int]) -> list[int]:
     flags = int.from_bytes(moof[header.content + 1 : header.content + 4])
     place = header.content + 8
     place += (8 if flags & TFHD_BASE else 0) + (4 if flags & TFHD_DESCRIPTION else 0)
     values = []
-    for flag in (TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS):
-        values.append(struct.unpack_from(">I", moof, place)[0] if flags & flag else 0)
+    for flag, default in zip((TFHD_DURATION, TFHD_SIZE, TFHD_FLAGS), defaults, strict=True):
+        values.append(struct.unpack_from(">I", moof, place)[0] if flags & flag else default)
         place += 4 if flags & flag else 0
-    return values[0], values[1], values[2]
+    return values
 
 
 def _samples(moof: Data, run: Box, defaults: Sequence[int]) -> Iterator[Sample]:

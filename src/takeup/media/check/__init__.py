@@ -1,0 +1,1 @@
+"""Judges a package, ours or anybody's, by what its files hold."""

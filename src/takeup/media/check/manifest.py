@@ -1,0 +1,255 @@
+"""Reads DASH manifests as a player does, on its own: nothing of what writes them is used here."""
+
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from takeup.media.check.access import Span
+from takeup.media.check.playlists import Named
+from takeup.media.errors import MediaError
+
+SEGMENTS_MAX = 100_000
+DURATION = re.compile(
+    r"P(?:(\d+)Y)?(?:(\d+)M)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?\Z"
+)
+UNITS_S = (365 * 86_400, 30 * 86_400, 86_400, 3600, 60, 1)
+WORD = re.compile(r"\$(RepresentationID|Number|Time|Bandwidth|)(?:%0(\d+)d)?\$")
+FORBIDDEN = ("<!DOCTYPE", "<!ENTITY")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One segment as the manifest tells it; times in its ticks, unknown where it gives none."""
+
+    file: Named
+    start: int
+    duration: int
+    is_exact: bool
+    """Whether the manifest gives this very time, or only about how long segments are."""
+
+
+@dataclass(slots=True)
+class Representation:
+    """One track of a set."""
+
+    id: str
+    attributes: dict[str, str]
+    """Those of the set where it has none of its own."""
+    group: int
+    """Which set it is in."""
+    period: int
+    bases: tuple[str, ...]
+    timescale: int = 1
+    offset: int = 0
+    header: Named | None = None
+    index: Span | None = None
+    """Where its file lists its segments, if it is one file."""
+    segments: list[Listed] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What it holds: video, audio, text."""
+        told = self.attributes.get("contentType") or self.attributes.get("mimeType", "")
+        return told.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A part of the presentation."""
+
+    start_s: Fraction | None
+    duration_s: Fraction | None
+
+
+@dataclass(slots=True)
+class Manifest:
+    """All that it says."""
+
+    attributes: dict[str, str]
+    duration_s: Fraction | None
+    buffer_s: Fraction | None
+    periods: list[Period] = field(default_factory=list)
+    sets: list[dict[str, str]] = field(default_factory=list)
+    """The attributes of every adaptation set."""
+    representations: list[Representation] = field(default_factory=list)
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """The manifest; entities and other documents in it are refused."""
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MediaError("it is not UTF-8") from error
+    if any(word in text.upper() for word in FORBIDDEN):
+        raise MediaError("it has a DOCTYPE, which no manifest needs")
+    try:
+        root = ET.fromstring(text)  # noqa: S314 - without a DOCTYPE there are no entities
+    except ET.ParseError as error:
+        raise MediaError(f"it is not XML: {error}") from error
+    if _tag(root) != "MPD":
+        raise MediaError(f"it is a {_tag(root)!r}, not an MPD")
+    try:
+        return _manifest(root)
+    except (ValueError, ZeroDivisionError) as error:
+        raise MediaError(f"a value in it makes no sense: {error}") from error
+
+
+def _manifest(root: ET.Element) -> Manifest:
+    known = dict(root.attrib)
+    whole_s = seconds(known.get("mediaPresentationDuration"))
+    found = Manifest(known, whole_s, seconds(known.get("minBufferTime")))
+    for number, period in enumerate(_all(root, "Period")):
+        start_s, length_s = seconds(period.get("start")), seconds(period.get("duration"))
+        found.periods.append(Period(start_s, length_s))
+        span_s = length_s if length_s is not None else whole_s
+        bases = (*_bases(root), *_bases(period))
+        for group in _all(period, "AdaptationSet"):
+            found.sets.append(dict(group.attrib))
+            for inner in _all(group, "Representation"):
+                one = Representation(
+                    inner.get("id", ""),
+                    {**group.attrib, **inner.attrib},
+                    len(found.sets) - 1,
+                    number,
+                    (*bases, *_bases(group), *_bases(inner)),
+                )
+                _address(one, (period, group, inner), span_s)
+                found.representations.append(one)
+    return found
+
+
+def seconds(text: str | None) -> Fraction | None:
+    """A duration as XML writes it."""
+    if text is None:
+        return None
+    match = DURATION.match(text)
+    if match is None:
+        raise MediaError(f"the duration {text!r} makes no sense")
+    return sum(
+        (Fraction(part or 0) * unit for part, unit in zip(match.groups(), UNITS_S, strict=True)), Fraction(0)
+    )
+
+
+def _address(one: Representation, levels: tuple[ET.Element, ...], span_s: Fraction | None) -> None:
+    """Which files it has, by whichever of the three ways it tells them."""
+    for way, fill in (("SegmentTemplate", _template), ("SegmentList", _list), ("SegmentBase", _single)):
+        found = [element for level in levels for element in _all(level, way)]
+        if found:
+            known: dict[str, str] = {}
+            for element in found:
+                known |= element.attrib
+            one.timescale = int(known.get("timescale", "1"))
+            one.offset = int(known.get("presentationTimeOffset", "0"))
+            fill(one, known, found, span_s)
+            return
+    if not any(one.bases):
+        raise MediaError(f"the representation {one.id!r} names no files")
+    one.header = Named("")  # one plain file, which says itself what is in it
+
+
+def _template(
+    one: Representation, known: dict[str, str], found: list[ET.Element], span_s: Fraction | None
+) -> None:
+    if "initialization" in known:
+        one.header = Named(_filled(known["initialization"], one, 0, 0))
+    first = int(known.get("startNumber", "1"))
+    times = _times(one, known, found, span_s)
+    for number, (start, duration, is_exact) in enumerate(times, first):
+        uri = _filled(known.get("media", ""), one, number, start)
+        one.segments.append(Listed(Named(uri), start, duration, is_exact))
+
+
+def _times(
+    one: Representation, known: dict[str, str], found: list[ET.Element], span_s: Fraction | None
+) -> Iterator[tuple[int, int, bool]]:
+    """When each segment starts and how long it lasts, in ticks."""
+    end = None if span_s is None else int(span_s * one.timescale) + one.offset
+    lines = [line for element in found for line in _all(element, "SegmentTimeline")]
+    if lines:
+        yield from _timeline(_all(lines[-1], "S"), end)
+    elif "duration" in known and span_s is not None:
+        length = int(known["duration"])
+        count = -(-span_s * one.timescale // length)
+        if count > SEGMENTS_MAX:
+            raise MediaError(f"it lists more than {SEGMENTS_MAX} segments")
+        yield from ((one.offset + number * length, length, False) for number in range(int(count)))
+
+
+def _timeline(runs: list[ET.Element], end: int | None) -> Iterator[tuple[int, int, bool]]:
+    place = count = 0
+    for number, run in enumerate(runs):
+        place, length, again = int(run.get("t", place)), int(run.get("d", "0")), int(run.get("r", "0"))
+        if length < 1:
+            raise MediaError(f"a segment at {place} has no duration")
+        if again < 0:  # until the next one, or the end
+            after = int(runs[number + 1].get("t", place)) if number + 1 < len(runs) else (end or place)
+            again = max(-(-(after - place) // length) - 1, 0)
+        count += again + 1
+        if count > SEGMENTS_MAX:
+            raise MediaError(f"it lists more than {SEGMENTS_MAX} segments")
+        for _ in range(again + 1):
+            yield place, length, True
+            place += length
+
+
+def _filled(template: str, one: Representation, number: int, time: int) -> str:
+    words = {
+        "RepresentationID": one.id,
+        "Number": number,
+        "Time": time,
+        "Bandwidth": int(one.attributes.get("bandwidth", "0")),
+    }
+
+    def fill(match: re.Match[str]) -> str:
+        value = words.get(match[1], "$")
+        return f"{value:0{match[2]}d}" if match[2] and isinstance(value, int) else str(value)
+
+    return WORD.sub(fill, template)
+
+
+def _list(
+    one: Representation, known: dict[str, str], found: list[ET.Element], span_s: Fraction | None
+) -> None:
+    _header(one, found)
+    urls = [url for element in found for url in _all(element, "SegmentURL")]
+    times = list(_times(one, known, found, span_s))
+    for number, url in enumerate(urls[:SEGMENTS_MAX]):
+        start, duration, is_exact = times[number] if number < len(times) else (0, 0, False)
+        file = Named(url.get("media", ""), _span(url.get("mediaRange")))
+        one.segments.append(Listed(file, start, duration, is_exact))
+
+
+def _single(
+    one: Representation, known: dict[str, str], found: list[ET.Element], _span_s: Fraction | None
+) -> None:
+    _header(one, found)
+    one.index = _span(known.get("indexRange"))
+    one.header = one.header or Named("", Span(0, one.index.start) if one.index else None)
+
+
+def _header(one: Representation, found: list[ET.Element]) -> None:
+    for element in found:
+        for header in _all(element, "Initialization"):
+            one.header = Named(header.get("sourceURL", ""), _span(header.get("range")))
+
+
+def _span(text: str | None) -> Span | None:
+    if text is None:
+        return None
+    first, _, last = text.partition("-")
+    return Span(int(first), int(last) - int(first) + 1)
+
+
+def _bases(element: ET.Element) -> Iterator[str]:
+    yield from ((base.text or "").strip() for base in _all(element, "BaseURL")[:1])
+
+
+def _all(element: ET.Element, tag: str) -> list[ET.Element]:
+    """The children of this name, in whichever namespace."""
+    return [child for child in element if _tag(child) == tag]
+
+
+def _tag(element: ET.Element) -> str:
+    return str(element.tag).rpartition("}")[2]
