@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from takeup.cli.options import add_common, add_workers, later
+from takeup.cli.options import add_common, add_workers, later, positive
 
 
 def add(parser: argparse.ArgumentParser, _name: str) -> None:
@@ -23,6 +23,18 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     parser.add_argument("--again", action="store_true", help="make it again, as a new version of the stream")
     parser.add_argument(
         "--early", action="store_true", help="publish the lowest rung and a good one before the others"
+    )
+    parser.add_argument(
+        "--segment",
+        metavar="SECONDS",
+        type=positive,
+        help="how much of it is one piece of work (default: 30, all of it if it is shorter than a minute)",
+    )
+    parser.add_argument(
+        "--check",
+        choices=("quick", "full"),
+        default="quick",
+        help="before it is published; full decodes all of it and compares every picture",
     )
     parser.add_argument("--dry-run", action="store_true", help="only say what would be made")
     parser.add_argument("--json", action="store_true", help="print the plan or the finished job as JSON")

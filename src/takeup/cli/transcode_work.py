@@ -42,7 +42,7 @@ async def transcode(options: argparse.Namespace) -> int:
     source = look_at(options.source)
     wanted = profile.load(options.profile)
     if options.dry_run:
-        show_plan(await plan_of(settings, source, wanted), as_json=options.json)
+        show_plan(await plan_of(settings, source, wanted, options.segment), as_json=options.json)
         return 0
     out: Path = (options.output or Path(f"{options.source.stem}-stream")).absolute()
     check_folder(out)
@@ -99,15 +99,19 @@ def spec_of(source: Source, out: Path, options: argparse.Namespace) -> dict[str,
         "publish_to": str(out),
     }
     known |= {"rungs": options.rungs.split(",")} if options.rungs else {}
+    known |= {"segment_s": options.segment} if options.segment else {}
+    known |= {"check": options.check} if options.check != "quick" else {}
     return known | ({"early": True} if options.early else {})
 
 
-async def plan_of(settings: Settings, source: Source, wanted: profile.Profile) -> Plan:
+async def plan_of(
+    settings: Settings, source: Source, wanted: profile.Profile, segment_s: float | None
+) -> Plan:
     """The plan of a source, which is only looked at."""
     tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
     with tempfile.TemporaryDirectory() as folder:
         found = await survey(tools, source, Path(folder) / "copy.mkv")
-    return plan(found.probe, found.index, await choose(tools.binaries, wanted))
+    return plan(found.probe, found.index, await choose(tools.binaries, wanted), segment_s=segment_s)
 
 
 def show_plan(whole: Plan, *, as_json: bool) -> None:

@@ -19,6 +19,7 @@ from takeup.media.tools import Tools
 PLAN = "plan.json"
 COPY = "source.mkv"
 NAMES_MAX = 64
+SECONDS_MAX = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +102,13 @@ def names_of(ctx: Any, name: str) -> list[str]:
     if not isinstance(value, list) or len(value) > NAMES_MAX or not all(isinstance(n, str) for n in value):
         raise InvalidSpec(f"the spec of a transcode may have {name!r}: a list of at most {NAMES_MAX} names")
     return value
+
+
+def seconds_of(ctx: Any, name: str) -> float | None:
+    """A length of the spec, if it is there."""
+    value = ctx.spec.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1 <= value <= SECONDS_MAX:
+        raise InvalidSpec(f"the spec of a transcode may have {name!r}: from 1 to {SECONDS_MAX} seconds")
+    return float(value)

@@ -61,8 +61,12 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
     for still in stills:
         shutil.copyfile(still, folder / still.name)
     (folder / PLAN).write_text(stored.to_json())
-    files = [file for file in folder.rglob("*") if file.is_file()]
-    return {"streams": streams, "files": len(files), "bytes": sum(file.stat().st_size for file in files)}
+    return {"streams": streams, **_count(folder)}
+
+
+def _count(folder: Path) -> dict[str, int]:
+    sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+    return {"files": len(sizes), "bytes": sum(sizes)}
 
 
 def _former(ctx: Any, stored: Stored) -> Path | None:

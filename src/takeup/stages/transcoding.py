@@ -21,6 +21,7 @@ from takeup.stages.planned import (
     Stored,
     names_of,
     planned_source,
+    seconds_of,
     stored_plan,
     text_of,
     tools_for,
@@ -37,6 +38,7 @@ async def validate(ctx: Any) -> dict[str, Any]:
     if not Path(text_of(ctx, "publish_to")).is_absolute():
         raise InvalidSpec("the spec of a transcode needs 'publish_to': the absolute path of a folder")
     names_of(ctx, "rungs")
+    seconds_of(ctx, "segment_s")
     source = look_at(Path(text_of(ctx, "source")))
     return about(source, await probe(tools_for(ctx), source))
 
@@ -69,7 +71,8 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
     source = look_at(Path(text_of(ctx, "source")))
     tools = tools_for(ctx)
     found = await survey(tools, source, ctx.output(COPY))
-    whole = plan(found.probe, found.index, await choose(tools.binaries, wanted))
+    chosen_profile = await choose(tools.binaries, wanted)
+    whole = plan(found.probe, found.index, chosen_profile, segment_s=seconds_of(ctx, "segment_s"))
     picture = whole.picture
     if picture and picture.tone_map and not await maps_colours(tools.binaries):
         raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")

@@ -1,0 +1,38 @@
+"""The gate before publication: a package that breaks a rule, or shows other pictures, stays in."""
+
+from typing import Any
+
+from takeup.media import package
+from takeup.media.check.access import open_access
+from takeup.media.check.judge import Step, check
+from takeup.media.errors import MediaError
+from takeup.stages.planned import planned_source, stored_plan, tools_for
+
+FULL = "full"
+FINDINGS_TOLD = 3
+SHARES = {"read": (0.0, 20.0), "decode": (20.0, 60.0), "compare": (60.0, 100.0)}
+
+
+async def check_package(ctx: Any) -> dict[str, Any]:
+    """Hold the package to the rules; what is found wrong is the reason of the failure.
+
+    To decode all of it again and to compare every picture costs about a tenth of the encoding, so that is done
+    where the spec asks for it.
+    """
+    folder = ctx.inputs["package"].path(package.MASTER).parent
+    is_full = ctx.spec.get("check") == FULL
+    source = planned_source(ctx, stored_plan(ctx)) if is_full else None
+
+    def tell(step: Step) -> None:
+        first, last = SHARES[step.what]
+        done = min(step.done / step.total, 1.0) if step.total else 0.0
+        ctx.progress(first + (last - first) * done, step.what)
+
+    report = await check(open_access(str(folder)), tools_for(ctx), source, decodes=is_full, on_progress=tell)
+    if not report.ok:
+        found = [f"{one.rule}: {one.where}: {one.message}" for one in report.findings[:FINDINGS_TOLD]]
+        raise MediaError(f"the package does not pass the check: {'; '.join(found)}")
+    counts = report.count("passed"), report.count("failed"), report.count("not applicable")
+    passed, warned, other = counts
+    verdict = f"checked: {passed} rules passed" + (f", {warned} with warnings" if warned else "")
+    return {"verdict": verdict, "passed": passed, "warnings": warned, "not_applicable": other}
