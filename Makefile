@@ -12,7 +12,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-ver
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test bench chaos gen lock clean
+.PHONY: help setup demo check test bench chaos gen lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ setup: .venv/.ready ## install everything the other commands need; nothing to do
 
 .venv-bench/.ready: requirements/bench.txt pyproject.toml scripts/venv
 	@PYTHON="$(PYTHON)" scripts/venv .venv-bench requirements/bench.txt
+
+demo: .venv/.ready ## see it work: a sample made, streamed, checked, killed half-way and resumed
+	@$(BIN)/takeup demo
 
 check: setup ## format, lint, types, imports, tidy
 	$(BIN)/ruff format --check .

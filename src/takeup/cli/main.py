@@ -40,6 +40,7 @@ COMMANDS = {
     "control": Command("control", "work with the control table of (url, iteration) rows"),
     "db": Command("db", "upgrade, check and archive the database"),
     "verify": Command("verify", "check the audit log of the database against every invariant"),
+    "demo": Command("demo", "see it work: a sample made, streamed, checked, killed half-way and resumed"),
     "doctor": Command("doctor", "say what is right and wrong with this set-up"),
 }
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from takeup.core.why import length
@@ -77,6 +78,12 @@ def _rich_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         shown.add_row(*(Text(value, style=STYLES.get(value, "")) for value in row))
     Console().print(shown)
+
+
+def near(path: Path) -> Path:
+    """A path as one would type it from here."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def moment(value: datetime | None) -> str:

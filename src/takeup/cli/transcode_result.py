@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from takeup.cli.printing import line, print_json, size, table
+from takeup.cli.printing import line, near, print_json, size, table
 from takeup.core.model import Job
 from takeup.core.quality import Quality
 from takeup.core.why import length
@@ -72,7 +72,7 @@ def show_result(result: Result, *, as_json: bool) -> None:
     for one in result.failed:
         line(f"not made: {one.rung}: {one.error or 'its segments failed'}")
     line(_summary(result))
-    line(f"the stream is {_near(result.folder / MASTER)}; to watch it: takeup watch {_near(result.folder)}")
+    line(f"the stream is {near(result.folder / MASTER)}; to watch it: takeup watch {near(result.folder)}")
 
 
 def _summary(result: Result) -> str:
@@ -112,9 +112,3 @@ def _sound(one: dict[str, Any]) -> str:
 
 def _kbps(rate: int) -> str:
     return f"{rate / 1000:.0f} kbit/s"
-
-
-def _near(path: Path) -> Path:
-    """As one would type it from here."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

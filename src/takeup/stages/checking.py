@@ -16,8 +16,8 @@ SHARES = {"read": (0.0, 20.0), "decode": (20.0, 60.0), "compare": (60.0, 100.0)}
 async def check_package(ctx: Any) -> dict[str, Any]:
     """Hold the package to the rules; what is found wrong is the reason of the failure.
 
-    To decode all of it again and to compare every picture costs about a tenth of the encoding, so that is done
-    where the spec asks for it.
+    To decode all of it again and to compare every picture costs about a tenth of the encoding, so that is
+    done where the spec asks for it.
     """
     folder = ctx.inputs["package"].path(package.MASTER).parent
     is_full = ctx.spec.get("check") == FULL
