@@ -13,6 +13,11 @@ PICTURE = ("-f", "lavfi", "-i")
 SMALL = "testsrc2=size=320x180:rate=25:duration=8"
 H264 = ("-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "40")
 
+BRIGHT = (
+    "-vf",
+    "format=yuv420p10le,setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc:range=tv",
+)
+
 RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "plain": ("mp4", (*PICTURE, SMALL, *PICTURE, "sine=duration=8", *H264, "-c:a", "aac", "-shortest")),
     "ntsc": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=30000/1001:duration=8", *H264)),
@@ -58,6 +63,25 @@ RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
         (*PICTURE, "testsrc2=size=320x180:rate=25:duration=1", "-vf",
          "format=yuv420p10le,setparams=color_primaries=bt2020:color_trc=smpte2084:colorspace=bt2020nc",
          *H264),
+    ),
+    "hdr10": (
+        "mp4",
+        (*PICTURE, "testsrc2=size=320x180:rate=25:duration=1", *BRIGHT, *H264, "-x264-params",
+         "mastering-display=G(13250,34500)B(7500,3000)R(34000,16000)WP(15635,16450)L(10000000,50):cll=1000,400"),
+    ),
+    "2160p hdr10": ("mp4", (*PICTURE, "testsrc2=size=3840x2160:rate=25:duration=0.2", *BRIGHT, *H264)),
+    "noisy": (
+        "mp4",
+        (*PICTURE, "testsrc2=size=320x180:rate=25:duration=12", "-vf", "noise=alls=40:allf=t", *H264,
+         "-crf", "12"),
+    ),
+    "old colours": (
+        "mkv",
+        (*PICTURE, "color=red:size=320x180:rate=25:duration=1", "-vf",
+         "format=rgb24,scale=out_color_matrix=bt601,format=yuv420p,setparams=colorspace=unknown", *H264),
+    ),
+    "uneven loudness": (
+        "wav", (*PICTURE, "aevalsrc='0.5*sin(2*PI*440*t)*lt(t,0.5)+0.05*sin(2*PI*440*t)*gte(t,0.5)':d=4"),
     ),
 }  # fmt: skip
 

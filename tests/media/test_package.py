@@ -34,7 +34,7 @@ async def packed(tools: Tools, file: Path, folder: Path, monkeypatch: pytest.Mon
     for segment in whole.picture.segments if whole.picture else ():
         (work / str(segment.number)).mkdir()
         made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
-    sounds = {s.stream: await audio.encode(tools, source, whole, s, work) for s in whole.sounds}
+    sounds = {s.stream: (await audio.encode(tools, source, whole, s, work)).path for s in whole.sounds}
     words = {t.stream: await texts.encode(tools, source, whole, t, work) for t in whole.texts}
     (folder / "out").mkdir()
     package.package(whole, [one.files for one in made], sounds, folder / "out", texts=words)

@@ -41,7 +41,7 @@ def _x264(rung: Rung, keys_every: int, fill: float) -> list[str]:
 def _x265(rung: Rung, keys_every: int, fill: float) -> list[str]:
     """One thread, and the headers once, so that the same segment has the same bytes and one init fits all."""
     grid = (
-        f"log-level=error:keyint={keys_every}:min-keyint={keys_every}:scenecut=0:open-gop=0:repeat-headers=0:"
+        f"log-level=error:info=0:keyint={keys_every}:min-keyint={keys_every}:scenecut=0:open-gop=0:repeat-headers=0:"
         f"pools=none:frame-threads=1:vbv-init={fill}"
     )
     shape = "main10" if rung.range == "hdr" else "main"
@@ -52,7 +52,7 @@ def _x265(rung: Rung, keys_every: int, fill: float) -> list[str]:
 
 
 def _svt(rung: Rung, keys_every: int) -> list[str]:
-    grid = "lp=1:scd=0:irefresh-type=2:enable-overlays=0"
+    grid = "lp=1:scd=0:irefresh-type=2:enable-overlays=0:mbr-overshoot-pct=0"
     return [
         "-preset", rung.preset, "-crf", str(rung.crf), "-g", str(keys_every), "-svtav1-params", grid,
     ]  # fmt: skip

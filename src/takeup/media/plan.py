@@ -90,6 +90,8 @@ class Sound:
     stream: int
     channels: int
     kbps: int
+    loudness_lufs: int | None
+    """How loud it is made; None leaves it as it is."""
     language: str
     title: str
     is_default: bool
@@ -278,6 +280,7 @@ def _plan_sounds(tracks: tuple[Audio, ...], profile: Profile) -> tuple[Sound, ..
             stream=track.stream,
             channels=min(track.channels, CHANNELS_MAX),
             kbps=profile.audio.kbps_a_channel * min(track.channels, CHANNELS_MAX),
+            loudness_lufs=profile.audio.loudness_lufs,
             language=track.language,
             title=track.title,
             is_default=track.stream == default,

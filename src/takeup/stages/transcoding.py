@@ -1,5 +1,6 @@
 """The stages that turn a source into encoded files: validate, plan, encode each segment, encode the sound."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -148,8 +149,10 @@ async def encode_sound(ctx: Any) -> dict[str, Any]:
     """Make every sound track, each in one piece."""
     stored = stored_plan(ctx)
     source, whole = planned_source(ctx, stored), stored.plan
+    loudness = {}
     for number, sound in enumerate(whole.sounds):
         folder = ctx.output(audio.name_of(sound)).parent
-        await audio.encode(tools_for(ctx), source, whole, sound, folder)
+        made = await audio.encode(tools_for(ctx), source, whole, sound, folder)
+        loudness[made.path.name] = asdict(made.loudness)
         ctx.progress(100 * (number + 1) / len(whole.sounds))
-    return {"tracks": len(whole.sounds)}
+    return {"tracks": len(whole.sounds), "loudness": loudness}
