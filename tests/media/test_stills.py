@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from takeup.media import encode, plan, poster, profile, stills, storyboard
+from takeup.media import encode, fmp4, plan, poster, profile, stills, storyboard
 from takeup.media.errors import MediaError
+from takeup.media.hls import INIT, PIECE
+from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
 from takeup.media.source import look_at
 from takeup.media.survey import survey
@@ -94,7 +96,7 @@ async def test_sound_without_a_cover_has_no_poster(tools, make: Make, tmp_path: 
     source = look_at(make("sound"))
     whole = plan.plan((await survey(tools, source)).probe, None, profile.load("web-h264"))
     assert await poster.make(tools, source, whole, tmp_path) is None
-    assert await storyboard.make(tools, whole, [], tmp_path) == []
+    assert await storyboard.make(tools, whole, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,12 +106,6 @@ def test_sizes_fit_and_are_even():
     assert stills.fitted(854, 480, 160) == (160, 88)
     assert stills.fitted(100, 50, 1280) == (100, 50)
     assert stills.fitted(8192, 2, 160) == (160, 2)
-
-
-def segments_of(whole: Plan, folder: Path) -> list[dict[str, Path]]:
-    assert whole.picture
-    folders = [folder / "work" / str(segment.number) for segment in whole.picture.segments]
-    return [{rung.name: made / f"{rung.name}.mp4" for rung in whole.picture.rungs} for made in folders]
 
 
 def tiles_of(tools: Tools, folder: Path) -> list[tuple[int, int, bytes]]:
@@ -136,10 +132,10 @@ async def test_every_tile_shows_the_source_at_its_time(
     monkeypatch.setattr(storyboard, "PICTURES_MAX", most)
     monkeypatch.setattr(storyboard, "COLUMNS", 2)
     monkeypatch.setattr(storyboard, "ROWS", 3)
-    out = tmp_path / "board"
-    out.mkdir()
-    made = await storyboard.make(tools, whole, segments_of(whole, tmp_path), out)
-    assert sorted(entry.name for entry in out.iterdir()) == sorted(file.name for file in made)
+    out = tmp_path / "out"
+    before = set(out.iterdir())
+    made = await storyboard.make(tools, whole, out)
+    assert set(out.iterdir()) - before == set(made)
     assert len(made) == -(-len(times) // 6) + 1
     tiles = tiles_of(tools, out)
     assert [start for start, _, _ in tiles] == [second * 1000 for second in times]
@@ -153,10 +149,20 @@ async def test_every_tile_shows_the_source_at_its_time(
         assert unlike(tile, pictures[nearest]) < 12
 
 
-async def test_a_storyboard_misses_no_segment_in_silence(tools, make: Make, tmp_path, monkeypatch):
+async def test_a_storyboard_misses_no_piece_in_silence(tools, make: Make, tmp_path, monkeypatch):
     whole = await packed(tools, make("plain"), tmp_path, monkeypatch)
+    max((tmp_path / "out").glob("*p/*.m4s")).unlink()
     with pytest.raises(MediaError, match="a storyboard of 8 pictures ends after 6"):
-        await storyboard.make(tools, whole, segments_of(whole, tmp_path)[:-1], tmp_path)
+        await storyboard.make(tools, whole, tmp_path / "out")
+    with pytest.raises(MediaError, match="there is no rung in it"):
+        await storyboard.make(tools, whole, tmp_path)
+
+
+def test_a_storyboard_is_made_of_the_smallest_rung_that_every_machine_decodes():
+    large = Rung("720p", 1280, 720, "h264", "libx264", "veryfast", "sdr", True, 23, 2800, 5600)  # noqa: FBT003
+    small = replace(large, name="240p", width=426, height=240)
+    others = [replace(small, width=2, codec="av1"), replace(small, width=2, range="hdr")]
+    assert storyboard.rung_of([large, small, *others]) == small
 
 
 async def test_a_storyboard_of_bright_pictures_is_what_every_screen_shows(tools, make: Make, tmp_path: Path):
@@ -168,7 +174,11 @@ async def test_a_storyboard_of_bright_pictures_is_what_every_screen_shows(tools,
     whole = replace(whole, picture=replace(whole.picture, rungs=(bright,)))
     file = tmp_path / "bright.mp4"
     make_with(tools, "-i", source.path, "-c", "copy", "-movflags", encode.FRAGMENTED, file)
-    await storyboard.make(tools, whole, [{bright.name: file}], tmp_path)
+    own = tmp_path / bright.name
+    own.mkdir()
+    (own / INIT).write_bytes(fmp4.load(file).init)
+    (own / PIECE.format(1)).write_bytes(file.read_bytes().removeprefix(fmp4.load(file).init))
+    await storyboard.make(tools, whole, tmp_path)
     ((_, end, tile),) = tiles_of(tools, tmp_path)
     flat = grey(tools, source.path, "scale=160:90:out_range=pc")[: 160 * 90]
     assert end == 1000

@@ -1,10 +1,10 @@
 """The storyboard: small pictures of the whole on a few sheets, for players to show while somebody seeks.
 
-It is made of the key frames of a rung that is encoded already: they stand at even distances, each can be
+It is made of the key frames of a rung that is packaged already: they stand at even distances, each can be
 decoded alone, and no other frame is touched, so it costs next to nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import islice
 from math import ceil
@@ -14,8 +14,9 @@ from takeup.media import fmp4, webvtt
 from takeup.media.encode import TO_SDR
 from takeup.media.errors import MediaError
 from takeup.media.fmp4 import Fragment, Movie, Sample
+from takeup.media.hls import INIT
 from takeup.media.ladder import Rung
-from takeup.media.package import complete
+from takeup.media.package import packaged
 from takeup.media.plan import Plan
 from takeup.media.source import look_at
 from takeup.media.stills import fitted, one_jpeg
@@ -30,16 +31,16 @@ PICTURES_MAX = 1000
 """A longer source has them farther apart."""
 
 
-async def make(tools: Tools, plan: Plan, segments: Sequence[Mapping[str, Path]], folder: Path) -> list[Path]:
-    """Write the sheets and the list of what is where on them, from the files that a package is made of."""
+async def make(tools: Tools, plan: Plan, folder: Path) -> list[Path]:
+    """Write the sheets, and the list of what is where on them, into a package that has its streams."""
     picture = plan.picture
     if picture is None:
         return []
-    rung = rung_of(complete(plan, segments))
+    rung = rung_of([rung for rung in picture.rungs if (folder / rung.name / INIT).is_file()])
     keys = ceil(picture.frames / picture.keys_every)
     every = ceil(keys / PICTURES_MAX)
     wanted = ceil(keys / every)
-    found = _key_frames([files[rung.name] for files in segments], every)
+    found = _key_frames(packaged(folder / rung.name), every)
     made: list[Path] = []
     for first in range(0, wanted, COLUMNS * ROWS):
         count = min(wanted - first, COLUMNS * ROWS)
@@ -54,20 +55,18 @@ async def make(tools: Tools, plan: Plan, segments: Sequence[Mapping[str, Path]],
 
 def rung_of(rungs: Sequence[Rung]) -> Rung:
     """The rung that a storyboard is made of: the smallest of what every machine can decode."""
+    if not rungs:
+        raise MediaError("a storyboard is made of a package, and there is no rung in it")
     return min(rungs, key=lambda r: (r.range != "sdr", r.codec != "h264", r.width * r.height))
 
 
-def _key_frames(files: Sequence[Path], every: int) -> Iterator[tuple[Movie, Fragment]]:
+def _key_frames(movies: Iterator[Movie], every: int) -> Iterator[tuple[Movie, Fragment]]:
     """The first picture of every so many fragments, each in a fragment of its own."""
-    number = 0
-    for file in files:
-        movie = fmp4.load(file)
-        for fragment in movie.fragments:
-            if number % every == 0:
-                key = fragment.samples[0]
-                alone = Sample(fragment.duration, key.size, key.flags, 0)
-                yield movie, Fragment((alone,), fragment.data[: key.size])
-            number += 1
+    fragments = ((movie, fragment) for movie in movies for fragment in movie.fragments)
+    for movie, fragment in islice(fragments, None, None, every):
+        key = fragment.samples[0]
+        alone = Sample(fragment.duration, key.size, key.flags, 0)
+        yield movie, Fragment((alone,), fragment.data[: key.size])
 
 
 async def _sheet(tools: Tools, rung: Rung, stills: Sequence[tuple[Movie, Fragment]], file: Path) -> Path:

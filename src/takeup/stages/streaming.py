@@ -43,22 +43,18 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
     former = _former(ctx, stored)
     rungs = stored.plan.picture.rungs if stored.plan.picture else ()
     kept = {rung.name: former / rung.name for rung in rungs if former and _is_kept(rung, made, former)}
-    whole, segments = stored.of_rungs([*made, *kept]), _segments(ctx)
+    whole = stored.of_rungs([*made, *kept])
     streams = await asyncio.to_thread(
         package.package,
         whole,
-        segments,
+        _segments(ctx),
         {one.stream: ctx.inputs["sound"].path(audio.name_of(one)) for one in whole.sounds},
         folder,
         kept=kept,
         texts={one.stream: ctx.inputs["texts"].path(texts.name_of(one)) for one in whole.texts},
     )
-    stills = ctx.inputs["poster"].paths()
-    if former and rungs and storyboard.rung_of(rungs).name in kept:
-        stills += former.glob("storyboard*")
-    else:
-        await storyboard.make(tools_for(ctx), stored.of_rungs(made), segments, folder)
-    for still in stills:
+    await storyboard.make(tools_for(ctx), whole, folder)
+    for still in ctx.inputs["poster"].paths():
         shutil.copyfile(still, folder / still.name)
     (folder / PLAN).write_text(stored.to_json())
     return {"streams": streams, **_count(folder)}
