@@ -31,7 +31,8 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "edit list": (
         "mp4",
-        (*PICTURE, SIZE, *PICTURE, SINE, "-ss", "0.7", *H264, "-c:a", "aac", "-avoid_negative_ts", "disabled"),
+        (*PICTURE, SIZE, *PICTURE, SINE, "-ss", "0.7", *H264, "-c:a", "aac",
+         "-avoid_negative_ts", "disabled"),
     ),
     "late start": (
         "mkv", (*PICTURE, SIZE, *PICTURE, SINE, *H264, "-c:a", "aac", "-output_ts_offset", "5.3"),
@@ -61,7 +62,8 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "three languages": (
         "mkv",
-        (*PICTURE, SIZE, *PICTURE, SINE, "-map", "0", "-map", "1", "-map", "1", "-map", "1", "-metadata:s:a:0",
+        (*PICTURE, SIZE, *PICTURE, SINE, "-map", "0", "-map", "1", "-map", "1", "-map", "1",
+         "-metadata:s:a:0",
          "language=eng", "-metadata:s:a:1", "language=fra", "-metadata:s:a:2", "language=deu", *H264,
          "-c:a", "aac"),
     ),
@@ -73,7 +75,8 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "words and chapters": (
         "mkv",
-        (*PICTURE, SIZE, "-i", "words.srt", "-i", "chapters.txt", "-map", "0", "-map", "1", "-map_chapters", "2",
+        (*PICTURE, SIZE, "-i", "words.srt", "-i", "chapters.txt", "-map", "0", "-map", "1",
+         "-map_chapters", "2",
          "-metadata:s:s:0", "language=eng", *H264, "-c:s", "srt"),
     ),
     "23.976": ("mp4", rate("24000/1001")),

@@ -1,4 +1,4 @@
-"""Every kind of good source becomes a package that passes the check, picture by picture against its source."""
+"""Every kind of good source becomes a package that passes the check, picture by picture."""
 
 import subprocess
 from pathlib import Path
