@@ -44,9 +44,10 @@ bench: setup .venv-bench/.ready ## the measurements, next to raw SQL and to our 
 		PYTHONPATH=. .venv-bench/bin/python bench/$$bench/run.py $(BENCH_ARGS); \
 	done
 
-chaos: setup ## 1,000 kill -9 of real processes on each database, then 200,000 simulated schedules
+chaos: setup ## 1,000 kill -9 on each database, 200,000 simulated schedules, and the tests that take minutes
 	$(BIN)/python -m tests.chaos $(STORM_ARGS)
 	$(BIN)/python -m takeup.testing.chaos $(CHAOS_ARGS)
+	$(BIN)/pytest -m long
 
 gen: setup ## write again what is generated from the code
 	$(BIN)/python scripts/gen.py
