@@ -40,7 +40,7 @@ def flash_and_beep(tools: Tools, stream: Path, near_s: float) -> tuple[float, fl
         [tools.binaries.ffmpeg, "-nostdin", "-hide_banner", *seek, *tell],
         check=True, capture_output=True, text=True, timeout=120,
     ).stderr  # fmt: skip
-    frames = [line for line in told.splitlines() if "pts_time:" in line]
+    frames = [line for line in told.splitlines() if "mean:[" in line]
     white = next(line for line in frames if float(line.split("mean:[")[1].split()[0]) > 128)
     flash = float(white.split("pts_time:")[1].split()[0])
     start = flash - 1

@@ -247,7 +247,7 @@ def _segments(
     index: Index, rate: Fraction, frames: int, fragment: int, segment_s: float | None
 ) -> tuple[Segment, ...]:
     """Pieces of whole fragments, each of about `segment_s`, cut where the source has a key if one is near."""
-    if segment_s is None and frames <= WHOLE_S * rate:
+    if segment_s is None and frames < WHOLE_S * rate:
         return (Segment(0, 0, frames, index.keys[0]),)
     aim = max(round((segment_s or SEGMENT_S) * rate / fragment), 1)
     edges = [0]
