@@ -1,5 +1,6 @@
 """The real tools, and sources that they make when a test needs them: no media is kept in the repository."""
 
+import asyncio
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from takeup.media.binaries import find
 from takeup.media.tools import Tools
+from tests.media.packages import make_package, make_source
 
 PICTURE = ("-f", "lavfi", "-i")
 SMALL = "testsrc2=size=320x180:rate=25:duration=8"
@@ -107,6 +109,18 @@ def make(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Make:
         return file
 
     return made
+
+
+@pytest.fixture(scope="session")
+def source(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small source of nine seconds."""
+    return make_source(tools, tmp_path_factory.mktemp("source") / "source.mp4")
+
+
+@pytest.fixture(scope="session")
+def good(tools: Tools, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package of it, with two rungs of two pieces each."""
+    return asyncio.run(make_package(tools, source, tmp_path_factory.mktemp("good")))
 
 
 def frame_hashes(tools: Tools, *arguments: str) -> list[str]:

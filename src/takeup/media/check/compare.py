@@ -66,6 +66,8 @@ class Compared:
     wrong: dict[str, list[Wrong]] = field(default_factory=dict)
     """The first ones."""
     wrong_count: dict[str, int] = field(default_factory=dict)
+    faults: list[tuple[str, str]] = field(default_factory=list)
+    """Where nothing could be compared, and why."""
 
     @property
     def index(self) -> Index | None:
@@ -94,15 +96,15 @@ async def compare(
         return
     size = small(int(track.told["width"]), int(track.told["height"]))
     found.frames[track.name], found.wrong[track.name], found.wrong_count[track.name] = 0, [], 0
-    first = 0
     for pieces in chunks(track):
         count = sum(piece.count for piece in pieces)
+        first = round((track.at_s(pieces[0].start) - track.start_s) * rate)
         window = Window(max(first - AROUND, 0), first + count + AROUND)
         try:
             shown = await _of_track(access, tools, track, pieces, size, folder)
             right = await _of_source(tools, found.original, rate, window, size, folder)
-        except MediaError:  # what cannot be decoded is told by another rule
-            first += count
+        except MediaError as error:
+            found.faults.append((access.name(pieces[0].address), str(error)))
             continue
         wrong = judge(shown, right, first - window.first)
         found.frames[track.name] += len(shown)
@@ -112,13 +114,12 @@ async def compare(
             replace(one, frame=one.frame + first, like=None if one.like is None else one.like + window.first)
             for one in wrong[:room]
         ]
-        first += count
         on_frames(count)
 
 
 def steady_rate(track: Track) -> Fraction | None:
-    """Frames a second, as simply as they can be told."""
-    rate = track.rate
+    """Frames a second, as simply as they can be told; None if they do not come evenly."""
+    rate = track.rate if track.is_even else None
     return None if rate is None else rate.limit_denominator(RATE_DENOMINATOR)
 
 

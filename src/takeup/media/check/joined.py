@@ -13,15 +13,15 @@ CHUNK_S = 60
 
 
 def chunks(track: Track) -> Iterator[list[Piece]]:
-    """The pieces that can be read, in runs of bounded length."""
+    """The pieces that can be read, in runs of bounded length; one that cannot be read ends a run."""
     chunk: list[Piece] = []
-    size = length = 0
-    for piece in track.read:
-        size, length = size + piece.size, length + piece.duration
-        if chunk and (size > CHUNK_BYTES or length > CHUNK_S * track.timescale):
+    for piece in track.pieces:
+        size = sum(one.size for one in (*chunk, piece))
+        length = sum(one.duration for one in (*chunk, piece))
+        if chunk and (piece.fault or size > CHUNK_BYTES or length > CHUNK_S * track.timescale):
             yield chunk
-            chunk, size, length = [], piece.size, piece.duration
-        chunk.append(piece)
+            chunk = []
+        chunk += [] if piece.fault else [piece]
     if chunk:
         yield chunk
 

@@ -34,6 +34,10 @@ NEEDS: dict[str, tuple[str, Callable[[Package], bool]]] = {
         "there are no frames of a source to compare with",
         lambda p: p.compared is not None and p.compared.index is not None,
     ),
+    "compared": (
+        "no picture was compared",
+        lambda p: p.compared is not None and bool(p.compared.frames or p.compared.faults),
+    ),
 }
 """What a rule may need: why it does not apply without, and whether it is there."""
 

@@ -135,6 +135,12 @@ class Track:
         return max(median_low(gaps), 1) if gaps else max(self.duration, 1)
 
     @property
+    def is_even(self) -> bool:
+        """Whether every sample is as far from the one before as the others, as far as ticks can tell."""
+        usual = self.interval
+        return all(abs(b - a - usual) <= SLACK_TICKS for a, b in pairwise(sorted(self.shown)))
+
+    @property
     def rate(self) -> Fraction | None:
         """Samples a second, on average."""
         if self.count < 2 or len(self.shown) < 2:  # noqa: PLR2004 - one has no rate

@@ -33,12 +33,14 @@ def no_frame_is_lost(package: Package) -> Found:
     "C2.pictures",
     "Every frame shows its own picture of the source",
     "frames",
-    "pictures",
+    "compared",
     hint="Choose pictures by their number; seeking by seconds repeats one and loses another at each cut.",
 )
 def every_picture_is_right(package: Package) -> Found:
     """Doubled, lost, swapped and strange pictures."""
     found = package.compared
+    for where, message in found.faults if found else ():
+        yield where, f"it could not be compared: {message}"
     for name, count in found.wrong_count.items() if found else ():
         if not count or found is None:
             continue

@@ -23,12 +23,13 @@ START_S = Fraction(1, 1000)
 def pictures_are_even(package: Package) -> Found:
     """Doubled times, holes and uneven steps."""
     for track in package.pictures:
-        usual, shown = track.interval, sorted(track.shown) if not track.is_broken else []
+        if track.is_even or track.is_broken:
+            continue
+        usual, shown = track.interval, sorted(track.shown)
         odd = [n for n, (a, b) in enumerate(pairwise(shown), 1) if abs(b - a - usual) > SLACK_TICKS]
-        if odd:
-            step = shown[odd[0]] - shown[odd[0] - 1]
-            text = f"picture {odd[0]} comes {step} ticks after the one before instead of {usual}"
-            yield track.name, text + (f"; so do {len(odd) - 1} more" if odd[1:] else "")
+        step = shown[odd[0]] - shown[odd[0] - 1]
+        text = f"picture {odd[0]} comes {step} ticks after the one before instead of {usual}"
+        yield track.name, text + (f"; so do {len(odd) - 1} more" if odd[1:] else "")
 
 
 @rule(
