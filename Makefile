@@ -5,7 +5,7 @@ PYTEST_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
 STORM_ARGS ?=
-BENCH ?= claims engine segments
+BENCH ?= claims engine segments transcode
 BENCH_ARGS ?=
 BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
@@ -54,7 +54,7 @@ gen: setup ## write again what is generated from the code
 
 lock: setup ## compile requirements/ again (LOCK_ARGS=--upgrade for newer versions)
 	$(LOCK) --group dev --extra postgres --extra duckdb --extra ffmpeg -o requirements/dev.txt
-	$(LOCK) --group bench --extra postgres --extra duckdb -c requirements/dev.txt -o requirements/bench.txt
+	$(LOCK) --group bench --extra postgres --extra duckdb --extra ffmpeg -c requirements/dev.txt -o requirements/bench.txt
 
 clean: ## remove the environments and every cache
 	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

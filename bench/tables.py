@@ -22,12 +22,14 @@ def spread(numbers: list[float], style: str) -> str:
     return f"{middle:{style}} ({low:{style}}–{high:{style}}, {len(numbers)})"
 
 
-def verdict(free: list[float], target: float | None, *, at_most: bool = False) -> str:
-    """Judged with a free disk only: a slow one makes all alike and would hide what we cost."""
+def verdict(
+    free: list[float], target: float | None, *, at_most: bool = False, least: int = JUDGED_TURNS_MIN
+) -> str:
+    """Where the disk counts, on turns with a free one only: a slow one makes all alike and hides our cost."""
     if target is None:
         return ""
     bound = f"({'≤' if at_most else '≥'} {target})"
-    if len(free) < JUDGED_TURNS_MIN:
-        return f"undecided: too few turns with a free disk {bound}"
+    if len(free) < least:
+        return f"undecided: too few turns that count {bound}"
     middle = statistics.median(free)
     return f"{'met' if (middle <= target if at_most else middle >= target) else 'MISSED'} {bound}"
