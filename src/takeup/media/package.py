@@ -1,4 +1,4 @@
-"""A package: the files of every stream in a folder of its own, and the playlists that lead to them."""
+"""A package: a folder of files for every stream, playlists that lead to them, and a page that plays them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from takeup.media import audio, chapters, dash, fmp4, hls, hls_text, webvtt
+from takeup.media import audio, chapters, dash, fmp4, hls, hls_text, page, webvtt
 from takeup.media.errors import MediaError
 from takeup.media.fmp4 import Movie
 from takeup.media.ladder import Rung
@@ -27,6 +27,7 @@ def package(
     *,
     kept: Mapping[str, Path] | None = None,
     texts: Mapping[int, Path] | None = None,
+    title: str = "",
 ) -> list[dict[str, Any]]:
     """Write the package of these encoded files: one a rung for each segment, one a sound or text track.
 
@@ -56,6 +57,7 @@ def package(
     (folder / MASTER).write_text(master, encoding="utf-8")
     manifest = dash.manifest(pictures, tracks, rate, plan.length_s, worded)
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
+    (folder / PAGE).write_text(page.player_page(title), encoding="utf-8")
     return [_about(stream, Fraction(target)) for stream in (*pictures, *tracks)]
 
 

@@ -52,6 +52,7 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
         folder,
         kept=kept,
         texts={one.stream: ctx.inputs["texts"].path(texts.name_of(one)) for one in whole.texts},
+        title=Path(text_of(ctx, "source")).stem,
     )
     await storyboard.make(tools_for(ctx), whole, folder)
     for still in ctx.inputs["poster"].paths():
