@@ -29,6 +29,7 @@ COMMANDS = {
     ),
     "check": Command("check", "judge an HLS or DASH package, ours or anybody's, against every rule"),
     "rollback": Command("rollback", "serve an earlier version of a published stream again"),
+    "watch": Command("watch", "show a stream in the browser, served from this machine"),
     "run": Command("run", "run one job of your own pipeline to its end, here and now; again: it resumes"),
     "submit": Command("submit", "create a job for workers to run"),
     "work": Command("work", "run a worker"),
