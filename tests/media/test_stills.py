@@ -16,6 +16,7 @@ from takeup.media.source import look_at
 from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from takeup.media.webvtt import read
+from tests.media.building import build
 from tests.media.conftest import H264, PICTURE, Make
 from tests.media.test_package import ask, packed
 from tests.media.worded import make_with, record, words
@@ -31,13 +32,8 @@ def grey(tools: Tools, file: Path, filters: str = "null") -> bytes:
 
 
 async def poster_of(tools: Tools, file: Path, folder: Path) -> tuple[Plan, Path]:
-    source = look_at(file)
-    found = await survey(tools, source)
-    whole = plan.plan(found.probe, found.index, profile.load("web-h264"))
-    made = await poster.make(tools, source, whole, folder)
-    assert made
-    assert [entry.name for entry in folder.iterdir()] == [poster.NAME]
-    return whole, made
+    _, whole = await build(tools, look_at(file), folder)
+    return whole, folder / "package" / poster.NAME
 
 
 def light(tools: Tools, file: Path) -> float:
@@ -95,7 +91,8 @@ async def test_the_poster_of_sound_is_its_cover(tools, record: Path, tmp_path: P
 async def test_sound_without_a_cover_has_no_poster(tools, make: Make, tmp_path: Path):
     source = look_at(make("sound"))
     whole = plan.plan((await survey(tools, source)).probe, None, profile.load("web-h264"))
-    assert await poster.make(tools, source, whole, tmp_path) is None
+    assert await poster.cover(tools, source, whole, tmp_path) is None
+    assert await poster.make(tools, whole, tmp_path) is None
     assert await storyboard.make(tools, whole, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -10,16 +10,13 @@ from itertools import islice
 from math import ceil
 from pathlib import Path
 
-from takeup.media import fmp4, webvtt
-from takeup.media.encode import TO_SDR
+from takeup.media import webvtt
 from takeup.media.errors import MediaError
-from takeup.media.fmp4 import Fragment, Movie, Sample
 from takeup.media.hls import INIT
 from takeup.media.ladder import Rung
 from takeup.media.package import packaged
 from takeup.media.plan import Plan
-from takeup.media.source import look_at
-from takeup.media.stills import fitted, one_jpeg
+from takeup.media.stills import Still, draw, fitted, key_frames, shown
 from takeup.media.tools import Tools
 from takeup.media.webvtt import Cue
 
@@ -40,7 +37,7 @@ async def make(tools: Tools, plan: Plan, folder: Path) -> list[Path]:
     keys = ceil(picture.frames / picture.keys_every)
     every = ceil(keys / PICTURES_MAX)
     wanted = ceil(keys / every)
-    found = _key_frames(packaged(folder / rung.name), every)
+    found = key_frames(packaged(folder / rung.name), every)
     made: list[Path] = []
     for first in range(0, wanted, COLUMNS * ROWS):
         count = min(wanted - first, COLUMNS * ROWS)
@@ -60,30 +57,11 @@ def rung_of(rungs: Sequence[Rung]) -> Rung:
     return min(rungs, key=lambda r: (r.range != "sdr", r.codec != "h264", r.width * r.height))
 
 
-def _key_frames(movies: Iterator[Movie], every: int) -> Iterator[tuple[Movie, Fragment]]:
-    """The first picture of every so many fragments, each in a fragment of its own."""
-    fragments = ((movie, fragment) for movie in movies for fragment in movie.fragments)
-    for movie, fragment in islice(fragments, None, None, every):
-        key = fragment.samples[0]
-        alone = Sample(fragment.duration, key.size, key.flags, 0)
-        yield movie, Fragment((alone,), fragment.data[: key.size])
-
-
-async def _sheet(tools: Tools, rung: Rung, stills: Sequence[tuple[Movie, Fragment]], file: Path) -> Path:
+async def _sheet(tools: Tools, rung: Rung, stills: Sequence[Still], file: Path) -> Path:
     width, height = fitted(rung.width, rung.height, LONG_SIDE)
     columns = min(len(stills), COLUMNS)
     rows = ceil(len(stills) / columns)
-    keys = file.with_suffix(".mp4")
-    place = 0
-    with keys.open("wb") as written:
-        written.write(stills[0][0].init)
-        for number, (_, still) in enumerate(stills, 1):
-            written.write(fmp4.write(still, number, place))
-            place += still.duration
-    to_sdr = "" if rung.range == "sdr" else f"{TO_SDR},format=yuv420p,"
-    filters = f"[0:0]{to_sdr}scale={width}:{height},setsar=1,tile={columns}x{rows}"
-    await tools.ffmpeg(look_at(keys), [], one_jpeg(filters, file), writes=[file.parent])
-    keys.unlink()
+    await draw(tools, stills, f"[0:0]{shown(rung, width, height)},tile={columns}x{rows}", file)
     return file
 
 

@@ -26,8 +26,7 @@ def pipeline(name: str, *, is_early: bool) -> Pipeline:
         add(stage, transcoding.encode_segment, "plan", each="segment", stall="5m", temporary=True)
     add("sound", transcoding.encode_sound, "plan", stall="30m", temporary=True)
     add("texts", streaming.make_texts, "plan", temporary=True)
-    add("poster", streaming.make_poster, "plan", temporary=True)
-    beside = ["plan", "sound", "texts", "poster"]
+    beside = ["plan", "sound", "texts"]
     if is_early:
         add("early", streaming.publish_early, "first", *beside)
     out = "uploading_outputs"

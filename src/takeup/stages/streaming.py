@@ -1,7 +1,6 @@
-"""The stages that make a stream of encoded files: poster, texts, package, publication."""
+"""The stages that make a stream of encoded files: texts, package, publication."""
 
 import asyncio
-import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,7 +8,9 @@ from typing import Any
 
 from takeup.artifacts.versions import Versions
 from takeup.media import audio, entry, package, poster, storyboard, texts
+from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.ladder import Rung
+from takeup.media.plan import Plan
 from takeup.stages.planned import PLAN, Stored, planned_source, stored_plan, text_of, tools_for
 from takeup.stages.transcoding import FIRST, REST
 
@@ -54,11 +55,21 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
         texts={one.stream: ctx.inputs["texts"].path(texts.name_of(one)) for one in whole.texts},
         title=Path(text_of(ctx, "source")).stem,
     )
-    await storyboard.make(tools_for(ctx), whole, folder)
-    for still in ctx.inputs["poster"].paths():
-        shutil.copyfile(still, folder / still.name)
+    await _draw(ctx, stored, whole, folder)
     (folder / PLAN).write_text(stored.to_json())
     return {"streams": streams, **_count(folder)}
+
+
+async def _draw(ctx: Any, stored: Stored, whole: Plan, folder: Path) -> None:
+    """Poster and storyboard; a stream without them is better than none."""
+    tools = tools_for(ctx)
+    try:
+        if whole.picture is None:
+            await poster.cover(tools, planned_source(ctx, stored), whole, folder)
+        await poster.make(tools, whole, folder)
+        await storyboard.make(tools, whole, folder)
+    except (MediaError, ToolFailed) as error:
+        ctx.log.warning("the stream has no poster or storyboard", error=str(error))
 
 
 def _count(folder: Path) -> dict[str, int]:
@@ -91,14 +102,6 @@ def _publish(ctx: Any, made: Path, origin: str) -> dict[str, Any]:
     versions = Versions(Path(text_of(ctx, "publish_to")))
     number = versions.publish(made, origin, partial(entry.entries, made), keep=VERSIONS_KEPT)
     return {"version": number, "folder": str(versions.folder)}
-
-
-async def make_poster(ctx: Any) -> dict[str, Any]:
-    """One picture that stands for the whole, if there is any."""
-    stored = stored_plan(ctx)
-    folder = ctx.output(poster.NAME).parent
-    made = await poster.make(tools_for(ctx), planned_source(ctx, stored), stored.plan, folder)
-    return {"bytes": made.stat().st_size if made else 0}
 
 
 async def make_texts(ctx: Any) -> dict[str, Any]:
