@@ -3,16 +3,34 @@
 import json
 import os
 import shutil
+import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from takeup.child import launch
+from takeup.child import bubblewrap, calls, launch
+from takeup.child.programs import started_with
+from takeup.core.errors import TakeupError
 
-Confinement = Literal["limits", "landlock"]
+Confinement = Literal["limits", "landlock", "bubblewrap"]
 
 GIB = 1 << 30
+BEST_EFFORT = "best-effort"
+TOLD_SIGNALS = (
+    signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV,
+    signal.SIGTERM, signal.SIGXCPU, signal.SIGXFSZ,
+)  # fmt: skip
+SIGNAL_CODES = 128
+
+
+class NoSandbox(TakeupError):
+    """The confinement that the settings ask for does not work on this machine."""
+
+    help = (
+        "Use Linux 5.13 or newer with Landlock, or install bubblewrap (`apt install bubblewrap`); "
+        "or set TAKEUP_SANDBOX=best-effort, and ffmpeg runs with limits alone."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +52,30 @@ class Guard:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     """Folders in which it may make and change files."""
+    sandbox: str = BEST_EFFORT
+    """As the setting of this name."""
 
-    def around(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+    def around(self, argv: tuple[str, ...], cwd: Path | None = None) -> tuple[str, ...]:
         """The command behind the launcher, which gives up rights and then becomes the command."""
+        runs = started_with(Path(argv[0]))
+        if confinement(self.sandbox) != "bubblewrap":
+            return self._launched(argv, runs, os.getpid())
+        reads = (Path(launch.__file__), *runs, *self.reads)
+        return (
+            *bubblewrap.around(reads, self.writes, cwd or Path.cwd()),
+            *self._launched(argv, runs, bubblewrap.PARENT),
+        )
+
+    def exit_code(self, code: int) -> int:
+        """How the command itself ended: bubblewrap tells of a signal as a shell does."""
+        number = code - SIGNAL_CODES
+        is_signal = number in TOLD_SIGNALS and confinement(self.sandbox) == "bubblewrap"
+        return -number if is_signal else code
+
+    def _launched(self, argv: tuple[str, ...], runs: tuple[Path, ...], parent: int) -> tuple[str, ...]:
         limits = self.limits
         order = {
-            "parent": os.getpid(),
+            "parent": parent,
             "limits": {
                 "RLIMIT_CPU": limits.cpu_s,
                 "RLIMIT_AS": limits.memory_bytes,
@@ -47,8 +83,11 @@ class Guard:
                 "RLIMIT_NOFILE": limits.open_files,
                 "RLIMIT_CORE": 0,
             },
-            "reads": [str(path) for path in (Path(argv[0]), *self.reads)],
+            "confined": self.sandbox != "off",
+            "runs": [str(path) for path in runs],
+            "reads": [str(path) for path in self.reads],
             "writes": [str(path) for path in self.writes],
+            "filter": calls.program().hex(),
         }
         return (sys.executable, "-I", "-S", launch.__file__, json.dumps(order), *argv)
 
@@ -59,6 +98,15 @@ def dying_with_us(argv: tuple[str, ...]) -> tuple[str, ...]:
     return (setpriv, "--pdeathsig", "KILL", "--", *argv) if setpriv else argv
 
 
-def confinement() -> Confinement:
-    """How far this machine lets us confine a child."""
-    return "landlock" if launch.landlock_version() >= 1 else "limits"
+def confinement(sandbox: str = BEST_EFFORT) -> Confinement:
+    """How far a child is confined here under this setting; an error where that is not far enough."""
+    if sandbox == "off":
+        return "limits"
+    has_landlock = launch.landlock_version() >= 1
+    if (sandbox == "bubblewrap" or not has_landlock) and bubblewrap.works():
+        return "bubblewrap"
+    if sandbox == "bubblewrap":
+        raise NoSandbox("sandbox is 'bubblewrap', but bwrap is not installed or may not make namespaces here")
+    if sandbox == "required" and not has_landlock:
+        raise NoSandbox("sandbox is 'required', but this kernel has no Landlock and bubblewrap does not work")
+    return "landlock" if has_landlock else "limits"

@@ -14,7 +14,8 @@ import struct
 import sys
 from typing import Any
 
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 1, 38, 22
+FILTER_MODE, INSTRUCTION_BYTES = 2, 8
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
 RULE_PATH_BENEATH, VERSION = 1, 1
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
@@ -48,7 +49,11 @@ def main() -> None:
         if amount is not None:
             lower(getattr(resource, name), amount)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    confine(order["reads"], order["writes"])
+    if order["confined"]:
+        confine(order["runs"], order["reads"], order["writes"])
+        refuse_calls(bytes.fromhex(order["filter"]))
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the command would go on ignoring them
+        signal.signal(ignored, signal.SIG_DFL)
     try:
         os.execv(command[0], command)  # noqa: S606 - this is what a launcher is for
     except OSError as error:
@@ -63,7 +68,7 @@ def lower(which: int, amount: int) -> None:
     resource.setrlimit(which, (most, most))
 
 
-def confine(reads: list[str], writes: list[str]) -> None:
+def confine(runs: list[str], reads: list[str], writes: list[str]) -> None:
     """Let nothing be reached but these paths, and no network, as far as the kernel knows how."""
     version = landlock_version()
     if version < 1:
@@ -78,9 +83,10 @@ def confine(reads: list[str], writes: list[str]) -> None:
     ruleset = libc.syscall(CREATE_RULESET, handled[:size], ctypes.c_size_t(size), ctypes.c_uint32(0))
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
-    reading = EXECUTE | READ_FILE | READ_DIR
+    for path in runs:
+        allow(ruleset, path, EXECUTE | READ_FILE)
     for path in (*SYSTEM_READS, *reads):
-        allow(ruleset, path, reading)
+        allow(ruleset, path, READ_FILE | READ_DIR)
     for path in SYSTEM_WRITES:
         allow(ruleset, path, (READ_FILE | WRITE_FILE | TRUNCATE) & rights)
     for path in writes:
@@ -104,6 +110,15 @@ def allow(ruleset: int, path: str, rights: int) -> None:
             raise OSError(ctypes.get_errno(), f"landlock_add_rule {path}")
     finally:
         os.close(found)
+
+
+def refuse_calls(program: bytes) -> None:
+    """Let the kernel refuse the calls that this filter names; one without filters goes without."""
+    if not program:
+        return
+    code = ctypes.create_string_buffer(program, len(program))
+    whole = struct.pack("HxxxxxxP", len(program) // INSTRUCTION_BYTES, ctypes.addressof(code))
+    libc.prctl(PR_SET_SECCOMP, FILTER_MODE, whole, 0, 0)
 
 
 if __name__ == "__main__":

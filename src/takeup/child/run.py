@@ -112,7 +112,7 @@ async def run_child(
         raise FileNotFoundError(f"the command {argv[0]!r} is not installed or not on PATH")
     begun = time.monotonic()
     process = await asyncio.create_subprocess_exec(
-        *(guard.around((found, *argv[1:])) if guard else dying_with_us(argv)),
+        *(guard.around((found, *argv[1:]), cwd) if guard else dying_with_us(argv)),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=stdout if stdout is not None else asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -136,6 +136,7 @@ async def run_child(
     kill_group(process.pid)  # what the command left behind in its group
     duration_ms = int((time.monotonic() - begun) * 1000)
     stopped = watching.result() if not watching.cancelled() else ""
+    code = guard.exit_code(code) if guard else code
     return Ended(argv, code, out.text(), err.text(), duration_ms, stopped)
 
 
