@@ -5,6 +5,8 @@ class TakeupError(Exception):
     """The root; `code` is stable, `help` says what to do."""
 
     retryable = False
+    fails_twice = False
+    """Whether a task that ends so twice in a row would go on doing it: the second time is the last."""
     http_status = 500
     help = "This is a fault in Takeup; please report it with the steps that led here."
 

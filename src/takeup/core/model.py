@@ -147,6 +147,8 @@ class Failure:
     error: str
     retryable: bool = True
     after_s: float | None = None
+    sign: str = ""
+    """How the error begins, where a second one in a row that begins so is the last."""
 
 
 class Answer(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 from takeup.core.errors import InvalidInput, InvalidResult
 from takeup.core.ids import canonical_json
-from takeup.core.model import Artifact, Held
+from takeup.core.model import Artifact, Failure, Held
 from takeup.core.policy import DELAY_S_MAX
 
 ARTIFACTS_MAX = 10_000
@@ -20,6 +20,13 @@ def check_batch(held: Sequence[Held]) -> None:
     """Refuse a batch in which a task stands twice: the answers could not be told apart."""
     if len({task_id for task_id, _ in held}) < len(held):
         raise InvalidInput("a task may stand only once in a batch of reports")
+
+
+def weigh(report: Failure, last_error: str | None) -> tuple[str, bool]:
+    """The error as it is kept, and whether to try again, if the last attempt ended with that one."""
+    if report.retryable and report.sign and (last_error or "").startswith(report.sign):
+        return f"{report.error}; the same as the last time, so it is not tried again", False
+    return report.error, report.retryable
 
 
 def result_text(result: Any) -> str:

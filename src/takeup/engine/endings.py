@@ -165,4 +165,5 @@ def _read_end(holding: Holding, end: Mapping[str, Any]) -> Ending:
     if end.get("is_disk_full"):
         return Ending(holding, Release(f"the worker's disk is full: {error}"))
     after_s = check_after_s(end.get("after"))
-    return Ending(holding, Failure(held, error, retryable=bool(end["retryable"]), after_s=after_s))
+    sign = str(end.get("sign", ""))
+    return Ending(holding, Failure(held, error, bool(end["retryable"]), after_s, sign))

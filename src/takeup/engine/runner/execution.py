@@ -137,7 +137,9 @@ class Execution:
         except Retry as error:
             return _again(error)
         except (Fatal, TakeupError) as error:  # bad results and names do not get better by trying again
-            return _failed(error, retryable=isinstance(error, TakeupError) and error.retryable)
+            return _failed(error, retryable=isinstance(error, TakeupError) and error.retryable) | _signed(
+                error
+            )
         except SystemExit as error:
             return _failed(RuntimeError(f"the stage called sys.exit({error.code!r})"), retryable=True)
         except OSError as error:
@@ -233,6 +235,14 @@ def _failed(error: BaseException, *, retryable: bool) -> End:
     if inner is not error:
         words = f"{words}, first of all {_words(inner)}"
     return {"how": "failed", "error": words, "retryable": retryable}
+
+
+def _signed(error: Exception) -> End:
+    """For an error that is final the second time, how to know it again."""
+    if not isinstance(error, TakeupError) or not error.fails_twice:
+        return {}
+    sign = f"{error.code}: "
+    return {"sign": sign, "error": f"{sign}{_words(error)}"}
 
 
 def _words(error: BaseException) -> str:

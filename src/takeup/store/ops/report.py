@@ -8,7 +8,7 @@ from takeup.core.machine import Actor
 from takeup.core.model import NO_RESULT, Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, RetryPolicy
-from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
+from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text, weigh
 from takeup.store.op import Op, Row, Rows, Together, is_whole, query
 from takeup.store.ops.moves import clip, close_jobs, log_tasks
 
@@ -84,18 +84,19 @@ def fail(
     """End attempts that failed: to be retried after the stage's back-off, or for good."""
     fences = _fences([r.held for r in reports])
     context = yield from _context(fences)
-    ends = []
+    ends, reasons = [], {}
     for fence, report in zip(fences, reports, strict=True):
         row = context.get(report.held.task_id)
         if row is None:
             continue
         policy = RetryPolicy(**json.loads(row["retry"]))
-        retries = report.retryable and row["attempt"] < row["max_attempts"]
+        error, retryable = weigh(report, row["error"])
+        reasons[row["id"]] = clip(error)
+        retries = retryable and row["attempt"] < row["max_attempts"]
         after_s = check_after_s(report.after_s)
         delay_s = policy.delay_s(row["attempt"], luck()) if after_s is None else after_s
-        ends.append((*fence, "ERROR" if retries else "FAILED", clip(report.error), delay_s))
+        ends.append((*fence, "ERROR" if retries else "FAILED", clip(error), delay_s))
     rows = yield query("fail_tasks", worker_id=worker_id, g=ends)
-    reasons = {r.held.task_id: clip(r.error) for r in reports}
     yield from _log_ends(worker_id, {"ERROR": "fail", "FAILED": "give_up"}, fences, rows, reasons, request_id)
     yield from close_jobs([row["job_id"] for row in rows if row["status"] == "FAILED"], request_id=request_id)
     return (yield from _answers(worker_id, fences, _accepted(rows), ("fail", "give_up")))

@@ -77,7 +77,7 @@ SELECT id, (
 FROM moved WHERE (SELECT COUNT(*) FROM logged) > 0;
 
 -- name: failure_context
-SELECT t.id, t.job_id, t.attempt, t.max_attempts, t.refunds, s.retry
+SELECT t.id, t.job_id, t.attempt, t.max_attempts, t.refunds, t.error, s.retry
 FROM {rows g(task_id bigint)} JOIN tasks t ON t.id = g.task_id
 JOIN job_stages s ON s.job_id = t.job_id AND s.stage = t.stage;
 

@@ -114,6 +114,28 @@ async def what_cannot_be_retried_fails_at_once(world: World) -> None:
 
 
 @case()
+async def an_error_with_a_sign_is_final_the_second_time_in_a_row(world: World) -> None:
+    await world.add_worker()
+    stage = world.stage("work", retry=RetryPolicy(kind="fixed", max_attempts=9, initial_s=1.0))
+    job_id = await world.submit(world.pipeline(stage))
+    for error, sign in (
+        ("crash: one", "crash: "),
+        ("other", ""),
+        ("crash: two", "crash: "),
+        ("hang: x", "hang: "),
+    ):
+        assert (await world.fail(await world.lease(), error, sign=sign)).status == "ERROR"
+        world.advance(1)
+        await world.store.recovery.wake()
+    last = await world.lease()
+    async with world.logs("task give_up RUNNING>FAILED", "job fail processing>failed"):
+        assert (await world.fail(last, "hang: y", sign="hang: ")).status == "FAILED"
+    task = await world.task(job_id)
+    assert (task.attempt, task.error) == (5, "hang: y; the same as the last time, so it is not tried again")
+    assert (await world.events(job_id))[-2].reason == task.error
+
+
+@case()
 async def one_attempt_means_one(world: World) -> None:
     await world.add_worker()
     for retry in (RetryPolicy(max_attempts=1), RetryPolicy(kind="none", max_attempts=5)):

@@ -8,7 +8,7 @@ from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
 from takeup.core.plan import lists_segments
 from takeup.core.policy import REFUNDS_MAX, RetryPolicy
-from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text
+from takeup.core.report import check_after_s, check_artifacts, check_batch, check_percent, result_text, weigh
 from takeup.testing.oracle.state import State, TaskRow, clip
 
 
@@ -66,8 +66,10 @@ class OracleReports:
             if row is None:
                 answers.append(self._refusal(worker_id, report.held, ("fail", "give_up")))
                 continue
-            error, task = clip(report.error), row.task
-            if report.retryable and task.attempt < task.max_attempts:
+            task = row.task
+            words, retryable = weigh(report, task.error)
+            error = clip(words)
+            if retryable and task.attempt < task.max_attempts:
                 delay_s = RetryPolicy(**json.loads(row.plan.retry)).delay_s(task.attempt, self._luck())
                 if report.after_s is not None:
                     delay_s = report.after_s
