@@ -11,6 +11,7 @@ from typing import Any
 
 from takeup import __version__
 from takeup.artifacts.local import LocalArtifacts
+from takeup.child.guard import confinement
 from takeup.config import Settings
 from takeup.core.errors import StoreConfig
 from takeup.core.ids import digest
@@ -119,7 +120,12 @@ class App:
             slots=processes * per_process,
             capabilities=frozenset(options.pop("capabilities", ())),
             stages=tuple(options.pop("stages", ())) or ("*",),
-            metadata={"host": socket.gethostname(), "pid": os.getpid(), "version": __version__},
+            metadata={
+                "host": socket.gethostname(),
+                "pid": os.getpid(),
+                "version": __version__,
+                "sandbox": confinement(settings.sandbox),
+            },
         )
         setup = RunnerSetup(
             sources=tuple(absolute(source) for source in sources),

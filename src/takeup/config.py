@@ -18,7 +18,7 @@ DATA_DIR = Path("takeup-data")
 NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
 DAYS_MAX = 36_500
-ABOVE_ZERO = ("worker_batch", "outbox_lease")
+ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb")
 """With 0 of these nothing would ever be done."""
 
 
@@ -66,6 +66,14 @@ class Settings:
     )
     ffmpeg_path: str = setting("", "The ffmpeg to use; empty: that on PATH, or that of takeup[ffmpeg].")
     ffprobe_path: str = setting("", "The ffprobe to use; empty: that on PATH, or that of takeup[ffmpeg].")
+    ffmpeg_memory_gb: int = setting(16, "The address space of one ffmpeg; a little is always used.", "GB")
+    sandbox: str = setting(
+        "best-effort",
+        "How ffmpeg is confined: best-effort, required (no Landlock, no worker), bubblewrap, or off.",
+    )
+    transcode_max_gigapixels: float = setting(
+        20_000.0, "How much one job may encode: frames times the pixels of all rungs.", "gigapixels"
+    )
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property
@@ -142,6 +150,10 @@ def _check(settings: Settings) -> None:
         raise InvalidSetting(f"log_level must be debug, info, warning or error, not {settings.log_level!r}")
     if settings.log_format not in ("text", "json"):
         raise InvalidSetting(f"log_format must be text or json, not {settings.log_format!r}")
+    if settings.sandbox not in ("off", "best-effort", "required", "bubblewrap"):
+        raise InvalidSetting(
+            f"sandbox must be off, best-effort, required or bubblewrap, not {settings.sandbox!r}"
+        )
     if settings.archive_after_days > DAYS_MAX:
         raise InvalidSetting(
             f"archive_after_days must be at most {DAYS_MAX}, it is {settings.archive_after_days:g}"

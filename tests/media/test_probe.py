@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from takeup.media import index, probe
+from takeup.media import index, probe, words
 from takeup.media.errors import MediaError, NotMedia, TooLarge
 from takeup.media.source import look_at
 from tests.media.conftest import Make
@@ -95,7 +95,7 @@ def test_labels_of_strangers_are_cleaned():
     (track,) = probe.read(report(STREAM, sound)).audio
     assert track.language == ""
     assert track.title.startswith("a b c")
-    assert len(track.title) == probe.TEXT_CHARS_MAX
+    assert len(track.title) == words.TEXT_CHARS_MAX
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,15 @@ import pytest
 from takeup.child.run import Ended, Watch
 from takeup.media import probe
 from takeup.media.binaries import Binaries, find
-from takeup.media.errors import MediaError, NotMedia, NoTools, ToolFailed
+from takeup.media.errors import (
+    LimitReached,
+    MediaError,
+    NotMedia,
+    NoTools,
+    ToolCrashed,
+    ToolFailed,
+    ToolStarved,
+)
 from takeup.media.source import look_at
 from takeup.media.tools import Progress, ProgressReader, Tools
 from tests.media.conftest import Make
@@ -119,10 +127,15 @@ async def test_a_huge_picture_is_refused(tools: Tools, huge: Path):
     [
         (("x: Invalid data found when processing input", 1, ""), MediaError, "cannot be decoded"),
         (("Error muxing a packet", 234, ""), MediaError, "cannot be decoded"),
-        (("malloc: Cannot allocate memory", 1, ""), ToolFailed, "ended with 1"),
+        (("malloc: Cannot allocate memory", 1, ""), ToolStarved, "limits: ffmpeg got no more memory"),
         (("", -9, ""), ToolFailed, "killed by signal 9"),
-        (("", -9, "stalled"), ToolFailed, "made no progress"),
-        (("", -9, "overdue"), ToolFailed, "took too long"),
+        (("", -9, "stalled"), ToolStarved, "limits: ffmpeg made no progress"),
+        (("", -9, "overdue"), ToolStarved, "limits: ffmpeg took too long"),
+        (("", -25, ""), LimitReached, "limits: ffmpeg wrote a file of more than"),
+        (("", -24, ""), LimitReached, "limits: ffmpeg used more time"),
+        (("x: File too large", 1, ""), LimitReached, "limits: ffmpeg wrote a file of more than"),
+        (("", -11, ""), ToolCrashed, r"ffmpeg crashed \(SIGSEGV\): it said nothing"),
+        (("[x @ 0x1] a\x1b[31m\x00b\u202ec", 1, ""), MediaError, r"decoded: a \[31m b c$"),
         (("av_interleaved_write_frame(): No space left on device", 1, ""), OSError, "found no space"),
     ],
 )
@@ -135,7 +148,8 @@ async def test_how_a_tool_ended_decides_whether_to_try_again(make: Make, ended, 
     tools = Tools(Binaries(Path("ffmpeg"), Path("ffprobe"), "a test"), run)
     with pytest.raises(kind, match=says) as told:
         await tools.ffmpeg(look_at(make("plain")), [], ["out"])
-    assert getattr(told.value, "retryable", True) == (kind is not MediaError)
+    assert getattr(told.value, "retryable", True) == (not issubclass(kind, MediaError))
+    assert getattr(told.value, "fails_twice", False) == (kind in (ToolCrashed, ToolStarved))
 
 
 def test_only_progress_that_gets_on_counts():

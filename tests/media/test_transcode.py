@@ -105,7 +105,7 @@ def test_a_dry_run_says_what_would_be_made(make: Make, tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("content", "says"),
-    [(b"just some words", "the source cannot be decoded"), (b"", "is empty"), (None, "cannot be read")],
+    [(b"just some words", "the source cannot be used"), (b"", "is empty"), (None, "cannot be read")],
 )
 def test_a_source_that_is_none_is_told_in_one_line_and_not_tried_again(tmp_path: Path, content, says):
     if content is not None:

@@ -7,13 +7,12 @@ from contextlib import suppress
 from takeup.cli.main import complain
 from takeup.cli.options import settings_of
 from takeup.cli.printing import line, print_json, table
-from takeup.media import binaries
 from takeup.media.check import judge
 from takeup.media.check.access import NoPackage, open_access
 from takeup.media.check.judge import Step
 from takeup.media.check.report import Report
 from takeup.media.source import look_at
-from takeup.media.tools import Tools
+from takeup.media.tools import tools_of
 
 UNREADABLE = 2
 FINDINGS_SHOWN_MAX = 30
@@ -22,7 +21,7 @@ FINDINGS_SHOWN_MAX = 30
 async def check(options: argparse.Namespace) -> int:
     """Judge the package; exit 0 only without an error."""
     settings = settings_of(options, log_level="warning")
-    tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
+    tools = tools_of(settings)
     source = look_at(options.source) if options.source else None
     shown = Shown()
     try:

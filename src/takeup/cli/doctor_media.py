@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 
-from takeup.child.guard import confinement
+from takeup.child.guard import NoSandbox, confinement
 from takeup.cli.finding import Finding
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
@@ -24,11 +24,19 @@ async def check_media(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("ok", "ffmpeg", f"{found.version} from {binaries.origin}: {binaries.ffmpeg}")
     yield _encoders(found)
     yield Finding("ok", "filters", ", ".join(found.filters))
-    if confinement() == "landlock":
-        yield Finding("ok", "sandbox", "limits, and Landlock: ffmpeg sees its own files and no network")
-    else:
-        advice = "Linux 5.13 or newer with Landlock confines ffmpeg to its own files."
-        yield Finding("warn", "sandbox", "limits alone: this kernel has no Landlock", advice)
+    yield _sandbox(settings)
+
+
+def _sandbox(settings: Settings) -> Finding:
+    try:
+        level = confinement(settings.sandbox)
+    except NoSandbox as error:
+        return Finding("fail", "sandbox", f"{error}; no worker starts", error.help)
+    if level == "limits":
+        why = "TAKEUP_SANDBOX is off" if settings.sandbox == "off" else "this kernel has no Landlock"
+        return Finding("warn", "sandbox", f"limits alone: {why}", NoSandbox.help)
+    room = "bubblewrap and " if level == "bubblewrap" else ""
+    return Finding("ok", "sandbox", f"limits, {room}Landlock: ffmpeg sees its own files and no network")
 
 
 def _encoders(found: Abilities) -> Finding:

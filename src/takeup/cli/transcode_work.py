@@ -17,12 +17,13 @@ from takeup.config import Settings
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.ids import digest
 from takeup.core.model import Job
-from takeup.media import binaries, profile
+from takeup.media import profile
+from takeup.media.bounds import check_work
 from takeup.media.choice import choose
 from takeup.media.plan import Plan, plan
 from takeup.media.source import Source, look_at
 from takeup.media.survey import survey
-from takeup.media.tools import Tools
+from takeup.media.tools import tools_of
 from takeup.pipelines import transcode as pipelines
 from takeup.telemetry import logs
 
@@ -108,10 +109,12 @@ async def plan_of(
     settings: Settings, source: Source, wanted: profile.Profile, segment_s: float | None
 ) -> Plan:
     """The plan of a source, which is only looked at."""
-    tools = Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path))
+    tools = tools_of(settings)
     with tempfile.TemporaryDirectory() as folder:
         found = await survey(tools, source, Path(folder) / "copy.mkv")
-    return plan(found.probe, found.index, await choose(tools.binaries, wanted), segment_s=segment_s)
+    whole = plan(found.probe, found.index, await choose(tools.binaries, wanted), segment_s=segment_s)
+    check_work(whole, settings.transcode_max_gigapixels)
+    return whole
 
 
 def show_plan(whole: Plan, *, as_json: bool) -> None:

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 
+from takeup.media.bounds import pixels, room_for, time_for
 from takeup.media.encoders import ENCODERS
 from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.fmp4 import load
@@ -74,11 +75,6 @@ def batches(rungs: Iterable[Rung]) -> Iterator[tuple[Rung, ...]]:
         yield tuple(batch)
 
 
-def pixels(rungs: Iterable[Rung]) -> int:
-    """In one picture of each."""
-    return sum(rung.width * rung.height for rung in rungs)
-
-
 class Share:
     """How far a segment is, over all its batches: by pixels, and never back."""
 
@@ -121,7 +117,13 @@ async def _encode_batch(
     after = ["-filter_complex", pictures_of(picture, segment, batch)]
     after += _outputs(picture, segment, batch, files)
     await tools.ffmpeg(
-        source, before, after, writes=[folder], on_progress=lambda progress: tell(batch, progress)
+        source,
+        before,
+        after,
+        writes=[folder],
+        on_progress=lambda progress: tell(batch, progress),
+        wall_s=time_for(segment.count, batch),
+        bytes_max=room_for(segment.count / picture.rate, batch),
     )
     for name, file in files.items():
         _check(picture, segment, name, file)

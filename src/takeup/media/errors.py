@@ -19,7 +19,19 @@ class NotMedia(MediaError):
 class TooLarge(MediaError):
     """The source claims more than the limits allow."""
 
-    help = "Send a smaller file, or raise the limit that the message names."
+    help = "Send a smaller file, or raise the setting that the message names, where it names one."
+
+
+class UnknownCodec(MediaError):
+    """The source is encoded in a way that is not decoded here."""
+
+    help = "Convert the file with a tool that you trust to a codec such as H.264 or ProRes, and send that."
+
+
+class LimitReached(MediaError):
+    """A tool used more than it may for such a source, and would again."""
+
+    help = "Send a smaller file; a source that makes a tool reach a limit may be broken or hostile."
 
 
 class NoTools(TakeupError):
@@ -36,3 +48,19 @@ class ToolFailed(TakeupError):
 
     retryable = True
     help = "It is tried again; if it keeps failing, the last words in the message say why."
+
+
+class ToolCrashed(ToolFailed):
+    """A tool did what no program should; one that does it twice on the same work does it every time."""
+
+    fails_twice = True
+    help = (
+        "It is tried once more. A source that crashes ffmpeg may be hostile: keep it away from other tools."
+    )
+
+
+class ToolStarved(ToolFailed):
+    """A tool got no memory or did not get on; on another machine or at another time it may."""
+
+    fails_twice = True
+    help = "It is tried once more. Give the machine more memory (TAKEUP_FFMPEG_MEMORY_GB), or fewer slots."

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median_low
 
 from takeup.media.errors import MediaError, TooLarge
@@ -14,6 +14,7 @@ from takeup.media.source import Source
 from takeup.media.tools import Tools
 
 INDEX_S_MAX = 600.0
+LINE_BYTES = 64
 FRAMES_MAX = 24 * 3600 * 60
 SEEKABLE = ("mov", "matroska")
 """Containers in which a seek finds exactly the packet it was asked for; others are copied into one first."""
@@ -75,6 +76,7 @@ async def index(tools: Tools, source: Source, stream: int, time_base: Fraction) 
         await tools.ffprobe(
             source, "-select_streams", str(stream), "-show_entries", "packet=pts,duration,flags",
             "-of", "csv=p=0", stdout=lines, wall_s=INDEX_S_MAX,
+            bytes_max=FRAMES_MAX * LINE_BYTES,
         )  # fmt: skip
         lines.seek(0)
         return read((line.decode("ascii", "replace") for line in lines), time_base)
@@ -101,7 +103,12 @@ def read(lines: Iterable[str], time_base: Fraction) -> Index:
             raise TooLarge(f"it has more than {FRAMES_MAX} frames")
     if not shown:
         raise MediaError("its picture track has no frames")
-    in_order = array("q", sorted(set(shown)))
-    key_order = array("q", sorted({*keys, in_order[0]}))  # decoding can always begin at the first
+    in_order = _ordered(shown)
+    key_order = _ordered([*keys, in_order[0]])  # decoding can always begin at the first
     found = Index(time_base, in_order, key_order, latest + 1, has_all_times)
     return replace(found, end=latest + (lasts or found.interval))
+
+
+def _ordered(times: Iterable[int]) -> "array[int]":
+    """Each once; no set is made, for there may be millions."""
+    return array("q", (time for time, _ in groupby(sorted(times))))

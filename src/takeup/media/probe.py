@@ -9,19 +9,27 @@ from typing import Any, Literal
 
 from takeup.media.errors import MediaError, NotMedia, TooLarge
 from takeup.media.source import Source
-from takeup.media.tools import Tools
+from takeup.media.tools import PIXELS_MAX, Tools
+from takeup.media.words import one_line
 
 PROBE_S_MAX = 60.0
-REPORT_BYTES_MAX = 8 << 20
+REPORT_BYTES_MAX = 16 << 20
 DURATION_S_MAX = 24 * 3600
 RATE_MAX = 240
 SIDE_MAX = 8192
-TEXT_CHARS_MAX = 200
 CHAPTERS_MAX = 1000
 TEXT_CODECS = ("subrip", "srt", "ass", "ssa", "webvtt", "mov_text", "text")
 COVER_CODECS = ("mjpeg",)
 HDR_TRANSFERS: dict[str, Literal["pq", "hlg"]] = {"smpte2084": "pq", "arib-std-b67": "hlg"}
 FIELDS = ("tt", "bb", "tb", "bt")
+FRAMES_SLACK = 1000
+ENTRIES = (
+    "format=format_name,duration:stream=index,codec_type,codec_name,width,height,pix_fmt,sample_aspect_ratio,"
+    "avg_frame_rate,r_frame_rate,time_base,start_time,duration,nb_frames,field_order,color_range,color_space,"
+    "color_transfer,color_primaries,sample_rate,channels:stream_disposition:stream_tags=language,title:"
+    "stream_side_data=rotation:chapter=start_time,end_time:chapter_tags=title"
+)
+"""What is asked for; a file may say a great deal more of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +59,12 @@ class Video:
     time_base: Fraction
     start_s: Fraction
     duration_s: Fraction | None
+    frames: int
+    """As the container counts them; 0 where it does not."""
+    field_order: str
+    """As the source is marked, which may be wrong."""
     is_interlaced: bool
+    """As it is marked, until somebody looked."""
     colour: Colour
     hdr: Literal["pq", "hlg"] | None
 
@@ -112,14 +125,12 @@ async def probe(tools: Tools, source: Source) -> Probe:
     """Look into a source; nothing is decoded."""
     with tempfile.TemporaryFile() as report:
         await tools.ffprobe(
-            source, "-show_format", "-show_streams", "-show_chapters", "-of", "json=compact=1",
-            stdout=report, wall_s=PROBE_S_MAX,
+            source, "-show_entries", ENTRIES, "-of", "json=compact=1",
+            stdout=report, wall_s=PROBE_S_MAX, bytes_max=REPORT_BYTES_MAX,
         )  # fmt: skip
-        if report.tell() > REPORT_BYTES_MAX:
-            raise TooLarge(f"what the source says of itself has {report.tell()} bytes")
         report.seek(0)
         try:
-            return read(json.load(report))
+            return read(json.loads(report.read().decode("utf-8", "replace")))
         except (ValueError, KeyError, TypeError) as error:
             raise MediaError(f"the source describes itself in a way that makes no sense: {error}") from error
 
@@ -153,11 +164,15 @@ def _check(found: Probe) -> None:
     video = found.video
     if video is None:
         return
+    if video.width < 1 or video.height < 1:
+        raise TooLarge(f"its picture has no size, or more than {PIXELS_MAX} pixels")
     wide, high = (round(side) for side in square(video.width, video.height, video.pixel_shape))
     if max(wide, high) > SIDE_MAX:
         raise TooLarge(f"its picture is shown as {wide}×{high}; a side has at most {SIDE_MAX}")
     if video.rate is not None and video.rate > RATE_MAX:
         raise TooLarge(f"it has {float(video.rate):.0f} frames a second; at most {RATE_MAX} are taken")
+    if video.frames > found.duration_s * RATE_MAX + FRAMES_SLACK:
+        raise TooLarge(f"it has {video.frames} frames in {float(found.duration_s):.0f} s")
 
 
 def square(width: int, height: int, pixel_shape: Fraction) -> tuple[Fraction, Fraction]:
@@ -171,9 +186,7 @@ def _video(stream: Mapping[str, Any]) -> Video:
     rotation = 0
     for extra in stream.get("side_data_list", ()):
         rotation = round(float(extra.get("rotation", rotation))) % 360
-    width, height = int(stream["width"]), int(stream["height"])
-    if width < 1 or height < 1:
-        raise MediaError("its picture has no size")
+    width, height = int(stream.get("width", 0)), int(stream.get("height", 0))
     if rotation % 180 == 90:  # noqa: PLR2004 - a quarter turn
         width, height = height, width
     shape = _ratio(stream.get("sample_aspect_ratio"), ":") or Fraction(1)
@@ -191,6 +204,8 @@ def _video(stream: Mapping[str, Any]) -> Video:
         time_base=Fraction(stream["time_base"]),
         start_s=_seconds(stream.get("start_time")) or Fraction(0),
         duration_s=_seconds(stream.get("duration")),
+        frames=int(stream.get("nb_frames", 0)),
+        field_order=stream.get("field_order", ""),
         is_interlaced=stream.get("field_order") in FIELDS,
         colour=Colour(
             stream.get("color_range", ""),
@@ -246,10 +261,9 @@ def _language(stream: Mapping[str, Any]) -> str:
 
 
 def _label(thing: Mapping[str, Any], name: str) -> str:
-    """A text that a stranger wrote: printable, in one line, not long."""
+    """A text that a stranger wrote."""
     tags = {key.lower(): value for key, value in thing.get("tags", {}).items()}
-    text = "".join(c if c.isprintable() else " " for c in str(tags.get(name, "")))
-    return " ".join(text.split())[:TEXT_CHARS_MAX]
+    return one_line(str(tags.get(name, "")))
 
 
 def _seconds(text: str | None) -> Fraction | None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from takeup.child.run import Watch, run_child
 from takeup.media.binaries import Binaries
-from takeup.media.tools import failure
+from takeup.media.failures import failure
 
 SIZE = "1280x720"
 RATE = 30

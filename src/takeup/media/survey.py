@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from takeup.media.errors import MediaError
+from takeup.media.fields import look
 from takeup.media.index import Index, index, is_seekable
 from takeup.media.probe import Probe, probe
 from takeup.media.remux import into_matroska
@@ -26,8 +27,9 @@ async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Surv
     facts = await probe(tools, source)
     is_copied = copy is not None and facts.video is not None and not is_seekable(facts.container)
     if is_copied and copy is not None:
-        source = await into_matroska(tools, source, facts.texts, copy)
-        facts = replace(await probe(tools, source), drawn_texts=facts.drawn_texts)
+        source = await into_matroska(tools, source, facts, copy)
+        facts = replace(await probe(tools, source), chapters=facts.chapters, drawn_texts=facts.drawn_texts)
+    facts = await look(tools, source, facts)
     frames = None
     if facts.video is not None:
         frames = await index(tools, source, facts.video.stream, facts.video.time_base)

@@ -1,17 +1,18 @@
 """The one place that runs ffmpeg and ffprobe: confined, limited, and deaf to whatever a file may name."""
 
-import errno
+import math
 import os
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
-from takeup.child.guard import Guard, Limits
+from takeup.child.guard import BEST_EFFORT, GIB, Guard, Limits
 from takeup.child.run import Ended, Watch, run_child
-from takeup.media.binaries import Binaries
-from takeup.media.errors import MediaError, ToolFailed
+from takeup.config import Settings
+from takeup.media.binaries import Binaries, find
+from takeup.media.failures import failure
 from takeup.media.source import Source
 
 DEMUXERS = (
@@ -32,17 +33,19 @@ DECODERS = (
     "hdmv_pgs_subtitle",
 )  # fmt: skip
 PIXELS_MAX = 8192 * 8192
-STREAMS_MAX = 64
+STREAMS_MAX = 128
+PROBE_BYTES, PROBE_US = 16 << 20, 20_000_000
+ALLOC_BYTES_MAX = 512 << 20
+"""One piece of memory; a picture of the largest size in ten bits needs less."""
 STALL_S = 60.0
-WORDS_LINES = 3
+WALL_S_MAX = 24 * 3600.0
+FILE_BYTES_MAX = 1 << 40
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "AV_LOG_FORCE_NOCOLOR": "1", "SVT_LOG": "1"}
 
 Run = Callable[..., Awaitable[Ended]]
 OnProgress = Callable[["Progress"], None]
 
 PROGRESS_LINE = re.compile(r"([a-z_0-9]+)=\s*(\S+)\s*\Z")
-MAY_PASS = ("Cannot allocate memory", "Resource temporarily unavailable", "Input/output error")
-"""Words of the tools after which another try may end better; whatever else they say would be said again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +64,28 @@ class Tools:
     binaries: Binaries
     run: Run = field(default=run_child)
     limits: Limits = field(default_factory=Limits)
+    sandbox: str = BEST_EFFORT
 
-    async def ffprobe(self, source: Source, *arguments: str, stdout: IO[bytes], wall_s: float) -> Ended:
+    async def ffprobe(
+        self,
+        source: Source,
+        *arguments: str,
+        stdout: IO[bytes],
+        wall_s: float,
+        bytes_max: int = FILE_BYTES_MAX,
+    ) -> Ended:
         """Look into a source; what is found goes to a file, for it may be long."""
         argv = ("-v", "error", "-hide_banner", *opening(), *arguments, "-i", source.argument)
-        return await self._run(self.binaries.ffprobe, argv, source, stdout=stdout, watch=Watch(wall_s=wall_s))
+        return await self._run(
+            self.binaries.ffprobe,
+            argv,
+            source,
+            watch=Watch(wall_s=wall_s),
+            bytes_max=bytes_max,
+            stdout=stdout,
+        )
 
-    async def ffmpeg(
+    async def ffmpeg(  # noqa: PLR0913 - each limit has a name
         self,
         source: Source,
         before: Sequence[str],
@@ -76,9 +94,13 @@ class Tools:
         writes: Sequence[Path] = (),
         on_progress: OnProgress | None = None,
         stall_s: float = STALL_S,
-        wall_s: float | None = None,
+        wall_s: float = WALL_S_MAX,
+        bytes_max: int = FILE_BYTES_MAX,
     ) -> Ended:
-        """Make something of a source: options before the input, then filters, encoders and outputs."""
+        """Make something of a source: options before the input, then filters, encoders and outputs.
+
+        It may take `wall_s` in all, and none of its files may become larger than `bytes_max`.
+        """
         watch = Watch(stall_s=stall_s, wall_s=wall_s)
         reader = ProgressReader(watch, on_progress)
         argv = (
@@ -86,7 +108,13 @@ class Tools:
             "-i", source.argument, *after,
         )  # fmt: skip
         return await self._run(
-            self.binaries.ffmpeg, argv, source, writes=writes, watch=watch, on_line=reader.line
+            self.binaries.ffmpeg,
+            argv,
+            source,
+            watch=watch,
+            bytes_max=bytes_max,
+            writes=writes,
+            on_line=reader.line,
         )
 
     async def _run(
@@ -95,39 +123,35 @@ class Tools:
         arguments: Sequence[str],
         source: Source,
         *,
+        watch: Watch,
+        bytes_max: int,
         writes: Sequence[Path] = (),
         **options: Any,
     ) -> Ended:
-        guard = Guard(self.limits, reads=(source.path,), writes=tuple(writes))
-        ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, **options)
+        cpu_s = math.ceil((watch.wall_s or WALL_S_MAX) * (os.cpu_count() or 1))
+        limits = replace(self.limits, cpu_s=cpu_s, file_bytes=bytes_max)
+        guard = Guard(limits, reads=(source.path,), writes=tuple(writes), sandbox=self.sandbox)
+        ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, watch=watch, **options)
         if ended.exit_code != 0 or ended.stopped:
-            raise failure(ended)
+            raise failure(ended, file_bytes=bytes_max)
         return ended
+
+
+def tools_of(settings: Settings, run: Run = run_child) -> Tools:
+    """The tools that the settings name, confined as they say."""
+    found = find(settings.ffmpeg_path, settings.ffprobe_path)
+    limits = Limits(memory_bytes=settings.ffmpeg_memory_gb * GIB)
+    return Tools(found, run, limits, settings.sandbox)
 
 
 def opening() -> tuple[str, ...]:
     """Options for every input: what may be opened, and how much of it."""
     return (
-        "-protocol_whitelist", "file,pipe", "-format_whitelist", ",".join(DEMUXERS),
+        "-max_alloc", str(ALLOC_BYTES_MAX),
+        "-protocol_whitelist", "file", "-format_whitelist", ",".join(DEMUXERS),
         "-codec_whitelist", ",".join(DECODERS), "-max_streams", str(STREAMS_MAX),
-        "-max_pixels", str(PIXELS_MAX),
+        "-max_pixels", str(PIXELS_MAX), "-probesize", str(PROBE_BYTES), "-analyzeduration", str(PROBE_US),
     )  # fmt: skip
-
-
-def failure(ended: Ended) -> MediaError | ToolFailed | OSError:
-    """Why a tool failed, in one line, and whether it is the source's fault, the disk's or the tool's."""
-    tool = Path(ended.command[0]).name
-    words = " / ".join(ended.stderr.strip().splitlines()[-WORDS_LINES:])
-    if os.strerror(errno.ENOSPC) in ended.stderr:
-        return OSError(errno.ENOSPC, f"{tool} found no space: {words}")
-    if ended.stopped:
-        what = "made no progress" if ended.stopped == "stalled" else "took too long"
-        return ToolFailed(f"{tool} {what}: {words}")
-    if ended.exit_code < 0:
-        return ToolFailed(f"{tool} was killed by signal {-ended.exit_code}: {words}")
-    if any(sign in ended.stderr for sign in MAY_PASS):
-        return ToolFailed(f"{tool} ended with {ended.exit_code}: {words}")
-    return MediaError(f"the source cannot be decoded: {words}")
 
 
 class ProgressReader:

@@ -10,11 +10,10 @@ from typing import Any
 from takeup.child.run import Ended
 from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
-from takeup.media import binaries
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
 from takeup.media.source import Source, look_at
-from takeup.media.tools import Tools
+from takeup.media.tools import Tools, tools_of
 
 PLAN = "plan.json"
 COPY = "source.mkv"
@@ -85,7 +84,7 @@ def tools_for(ctx: Any) -> Tools:
         ended: Ended = await ctx.step(*command, kind="media", check=False, **options)
         return ended
 
-    return Tools(binaries.find(settings.ffmpeg_path, settings.ffprobe_path), run)
+    return tools_of(settings, run)
 
 
 def text_of(ctx: Any, name: str, default: str | None = None) -> str:

@@ -1,13 +1,16 @@
 """The stages that turn a source into encoded files: validate, plan, encode each segment, encode the sound."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from takeup.artifacts.versions import Versions
+from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
 from takeup.media import audio, encode, profile
 from takeup.media.abilities import maps_colours
+from takeup.media.bounds import check_work
 from takeup.media.choice import choose
 from takeup.media.errors import MediaError
 from takeup.media.ladder import early_rungs
@@ -74,6 +77,7 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
     found = await survey(tools, source, ctx.output(COPY))
     chosen_profile = await choose(tools.binaries, wanted)
     whole = plan(found.probe, found.index, chosen_profile, segment_s=seconds_of(ctx, "segment_s"))
+    check_work(whole, load_settings(os.environ, {}).transcode_max_gigapixels)
     picture = whole.picture
     if picture and picture.tone_map and not await maps_colours(tools.binaries):
         raise MediaError("an HDR source needs FFmpeg 8 or newer, which `takeup[ffmpeg]` brings")

@@ -1,0 +1,72 @@
+"""Whether the pictures of a source are really made of two fields: by looking, for marks are often wrong."""
+
+import re
+from dataclasses import replace
+from fractions import Fraction
+
+from takeup.media.errors import MediaError
+from takeup.media.probe import Probe, Video
+from takeup.media.source import Source
+from takeup.media.tools import Tools
+
+CAN_BE = (
+    "mpeg2video", "h264", "vc1", "dvvideo", "prores", "dnxhd", "hevc", "mpeg4", "huffyuv", "v210",
+    "rawvideo", "ffv1", "utvideo", "mjpeg",
+)  # fmt: skip
+OFTEN_UNMARKED = ("mpeg2video", "h264", "dvvideo", "prores")
+LINES = (480, 486, 512, 576, 608, 1080, 1088)
+RATES = (Fraction(25), Fraction(30000, 1001))
+CLOSE = Fraction(1, 100)
+PLACES = (Fraction(1, 6), Fraction(1, 2), Fraction(5, 6))
+FRAMES = 40
+SHORT_S = 10
+"""A source so short is looked at in one place, its first."""
+LONG_S = 4
+LOOK_S_MAX = 120.0
+CLEAR = 4
+"""Two fields are believed when so many times more pictures say so than say the opposite."""
+COUNT_LINE = re.compile(r"lavfi\.idet\.multiple\.(tff|bff|progressive)=\s*(\d+)")
+
+
+async def look(tools: Tools, source: Source, facts: Probe) -> Probe:
+    """The facts with `is_interlaced` as it was seen, where it was worth a look."""
+    video = facts.video
+    if video is None or not is_doubtful(video):
+        return facts
+    places = PLACES if facts.duration_s > SHORT_S else (Fraction(0),)
+    fields = whole = 0
+    for place in places:
+        seen = await _count(tools, source, video, place * facts.duration_s)
+        fields += seen["tff"] + seen["bff"]
+        whole += seen["progressive"]
+    is_interlaced = fields > CLEAR * whole if fields + whole else video.is_interlaced
+    return replace(facts, video=replace(video, is_interlaced=is_interlaced))
+
+
+def is_doubtful(video: Video) -> bool:
+    """Whether a look is worth its time: marked as fields or not at all, or of a kind often marked wrong."""
+    if video.codec not in CAN_BE:
+        return False
+    if video.field_order != "progressive":
+        return True
+    lines = min(video.width, video.height) if video.rotation % 180 == 0 else max(video.width, video.height)
+    near = any(video.rate is not None and abs(video.rate - rate) < CLOSE for rate in RATES)
+    return near and lines in LINES and video.codec in OFTEN_UNMARKED
+
+
+async def _count(tools: Tools, source: Source, video: Video, at_s: Fraction) -> dict[str, int]:
+    """How many pictures after this time look like two fields, and how many like one picture."""
+    seek = ["-ss", f"{float(at_s):.3f}", "-noaccurate_seek"] if at_s else []
+    before = [*seek, "-t", str(LONG_S), "-noautorotate"]
+    seen = {"tff": 0, "bff": 0, "progressive": 0}
+    after = [
+        "-map", f"0:{video.stream}", "-vf", "idet,metadata=mode=print:file=-", "-frames:v", str(FRAMES),
+        "-f", "null", "-",
+    ]  # fmt: skip
+    try:
+        ended = await tools.ffmpeg(source, before, after, wall_s=LOOK_S_MAX)
+    except MediaError:  # a place that cannot be decoded says nothing; the encode may get over it
+        return seen
+    for kind, count in COUNT_LINE.findall(ended.stdout):  # each picture tells the sum so far
+        seen[kind] = int(count)
+    return seen
