@@ -23,9 +23,12 @@ SHORT_S = 10
 """A source so short is looked at in one place, its first."""
 LONG_S = 4
 LOOK_S_MAX = 120.0
-CLEAR = 4
-"""Two fields are believed when so many times more pictures say so than say the opposite."""
-COUNT_LINE = re.compile(r"lavfi\.idet\.multiple\.(tff|bff|progressive)=\s*(\d+)")
+SHARES = {"progressive": Fraction(19, 20), "": Fraction(1, 2), "unknown": Fraction(1, 2)}
+MARKED_SHARE = Fraction(1, 5)
+"""How many of the pictures must look like two fields, by the mark: the look errs too, on fine patterns."""
+SEEN_MIN = 10
+"""With fewer that look like anything, the mark counts."""
+COUNT_LINE = re.compile(r"lavfi\.idet\.(single|multiple)\.(tff|bff|progressive)=\s*(\d+)")
 
 
 async def look(tools: Tools, source: Source, facts: Probe) -> Probe:
@@ -37,10 +40,12 @@ async def look(tools: Tools, source: Source, facts: Probe) -> Probe:
     fields = whole = 0
     for place in places:
         seen = await _count(tools, source, video, place * facts.duration_s)
-        fields += seen["tff"] + seen["bff"]
-        whole += seen["progressive"]
-    is_interlaced = fields > CLEAR * whole if fields + whole else video.is_interlaced
-    return replace(facts, video=replace(video, is_interlaced=is_interlaced))
+        fields += sum(count for (_, kind), count in seen.items() if kind != "progressive")
+        whole += sum(count for (_, kind), count in seen.items() if kind == "progressive")
+    if fields + whole < SEEN_MIN:
+        return facts
+    enough = SHARES.get(video.field_order, MARKED_SHARE)
+    return replace(facts, video=replace(video, is_interlaced=Fraction(fields, fields + whole) >= enough))
 
 
 def is_doubtful(video: Video) -> bool:
@@ -54,11 +59,11 @@ def is_doubtful(video: Video) -> bool:
     return near and lines in LINES and video.codec in OFTEN_UNMARKED
 
 
-async def _count(tools: Tools, source: Source, video: Video, at_s: Fraction) -> dict[str, int]:
-    """How many pictures after this time look like two fields, and how many like one picture."""
+async def _count(tools: Tools, source: Source, video: Video, at_s: Fraction) -> dict[tuple[str, str], int]:
+    """How many pictures after this time look like two fields, and how many like one, each judged twice."""
     seek = ["-ss", f"{float(at_s):.3f}", "-noaccurate_seek"] if at_s else []
     before = [*seek, "-t", str(LONG_S), "-noautorotate"]
-    seen = {"tff": 0, "bff": 0, "progressive": 0}
+    seen: dict[tuple[str, str], int] = {}
     after = [
         "-map", f"0:{video.stream}", "-vf", "idet,metadata=mode=print:file=-", "-frames:v", str(FRAMES),
         "-f", "null", "-",
@@ -67,6 +72,6 @@ async def _count(tools: Tools, source: Source, video: Video, at_s: Fraction) -> 
         ended = await tools.ffmpeg(source, before, after, wall_s=LOOK_S_MAX)
     except MediaError:  # a place that cannot be decoded says nothing; the encode may get over it
         return seen
-    for kind, count in COUNT_LINE.findall(ended.stdout):  # each picture tells the sum so far
-        seen[kind] = int(count)
+    for way, kind, count in COUNT_LINE.findall(ended.stdout):  # each picture tells the sum so far
+        seen[way, kind] = int(count)
     return seen

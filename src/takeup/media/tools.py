@@ -12,8 +12,9 @@ from takeup.child.guard import BEST_EFFORT, GIB, Guard, Limits
 from takeup.child.run import Ended, Watch, run_child
 from takeup.config import Settings
 from takeup.media.binaries import Binaries, find
+from takeup.media.errors import MediaError
 from takeup.media.failures import failure
-from takeup.media.source import Source
+from takeup.media.source import Source, look_at
 
 DEMUXERS = (
     "mov", "matroska", "mpegts", "mpeg", "avi", "flv", "asf", "mxf", "ogg", "wav", "mp3", "aac", "flac",
@@ -134,6 +135,8 @@ class Tools:
         ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, watch=watch, **options)
         if ended.exit_code != 0 or ended.stopped:
             raise failure(ended, file_bytes=bytes_max)
+        if look_at(source.path) != source:
+            raise MediaError(f"{source.path.name} was changed while it was read; submit it again")
         return ended
 
 

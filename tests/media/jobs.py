@@ -1,0 +1,50 @@
+"""Transcodes as jobs of a worker, many at once: a process for each command would take most of the time."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from takeup.app import make_folder, open_app, run_loops
+from takeup.config import load
+from takeup.core.model import Job, Task
+from takeup.core.plan import NewJob
+from takeup.pipelines.transcode import transcode
+
+PIPELINE = "takeup.pipelines.transcode:transcode"
+LOOK_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A job that is over, and its tasks by stage."""
+
+    job: Job
+    tasks: dict[str, Task]
+
+
+async def run_jobs(data: Path, sources: Sequence[Path], *, within_s: float = 60) -> list[Done]:
+    """Run a job for each source to its end, as the environment says."""
+    settings = load(os.environ, {"data_dir": data})
+    make_folder(data)
+    async with open_app(settings) as app:
+        ids = await app.submit([NewJob(transcode, {"source": str(source)}) for source in sources])
+        worker = app.worker([PIPELINE], worker_id="w", slots=2)
+        stop = asyncio.Event()
+        running = [
+            asyncio.create_task(worker.run()),
+            asyncio.create_task(run_loops(app.job_loops(), stop)),
+        ]
+        try:
+            async with asyncio.timeout(within_s):
+                while any([(await app.store.read.job(one)).finished_at is None for one in ids]):
+                    await asyncio.sleep(LOOK_S)
+        finally:
+            worker.hurry()
+            stop.set()
+            await asyncio.gather(*running)
+        return [
+            Done(await app.store.read.job(one), {t.stage: t for t in await app.store.read.tasks(one)})
+            for one in ids
+        ]
