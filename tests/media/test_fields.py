@@ -1,14 +1,17 @@
 """Interlaced or not is seen, whatever the marks say."""
 
 import subprocess
+from array import array
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from takeup.media.fields import is_doubtful, look
+from takeup.media.fields import is_doubtful, look, places
+from takeup.media.index import Index
 from takeup.media.probe import Video, probe, read
 from takeup.media.source import look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from tests.media.conftest import PICTURE
 from tests.media.test_probe import STREAM, report
@@ -34,7 +37,7 @@ async def test_what_is_seen_counts(tools: Tools, tmp_path: Path, name, pictures,
     facts = await probe(tools, look_at(file))
     assert facts.video
     assert facts.video.is_interlaced == marked, name
-    video = (await look(tools, look_at(file), facts)).video
+    video = (await survey(tools, look_at(file))).probe.video
     assert video
     assert video.is_interlaced == seen, name
 
@@ -42,9 +45,9 @@ async def test_what_is_seen_counts(tools: Tools, tmp_path: Path, name, pictures,
 async def test_a_fine_pattern_that_looks_like_fields_is_left_as_it_is_marked(tools: Tools, tmp_path: Path):
     file = tmp_path / "source.mp4"
     made(tools, "testsrc2=size=720x576:rate=25:duration=2", *FAST, file)
-    found = await look(tools, look_at(file), await probe(tools, look_at(file)))
-    assert found.video
-    assert not found.video.is_interlaced
+    found = await survey(tools, look_at(file))
+    assert found.probe.video
+    assert not found.probe.video.is_interlaced
 
 
 def made(tools: Tools, picture: str, *options: object) -> None:
@@ -75,10 +78,20 @@ def test_only_what_is_in_doubt_is_looked_at(changed, is_worth_it):
     assert is_doubtful(video_of(**changed)) == is_worth_it
 
 
+def test_it_is_looked_at_where_decoding_can_begin():
+    def index(seconds: int, *keys: int) -> Index:
+        return Index(Fraction(1, 25), array("q", range(5, 25 * seconds)), array("q", keys), 25 * seconds)
+
+    assert places(index(2, 5, 30)) == [5]
+    assert places(index(600, 5)) == [5], "one place, if there is but one"
+    assert places(index(600, 5, 2000, 3000, 9000, 14_000)) == [2000, 3000, 9000]
+
+
 async def test_what_cannot_be_decoded_keeps_its_mark(tools: Tools, tmp_path: Path):
     (tmp_path / "noise.mp4").write_bytes(bytes(1000))
     facts = read(report({**STREAM, "field_order": "tt"}))
-    found = await look(tools, look_at(tmp_path / "noise.mp4"), facts)
+    frames = Index(Fraction(1, 25), array("q", [0]), array("q", [0]), 1)
+    found = await look(tools, look_at(tmp_path / "noise.mp4"), facts, frames)
     assert found.video
     assert found.video.is_interlaced
     assert found.duration_s == Fraction(10)

@@ -29,10 +29,10 @@ async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Surv
     if is_copied and copy is not None:
         source = await into_matroska(tools, source, facts, copy)
         facts = replace(await probe(tools, source), chapters=facts.chapters, drawn_texts=facts.drawn_texts)
-    facts = await look(tools, source, facts)
     frames = None
     if facts.video is not None:
         frames = await index(tools, source, facts.video.stream, facts.video.time_base)
         if not frames.has_all_times:
             raise MediaError("some of its frames have no time, so nobody can say when to show them")
+        facts = await look(tools, source, facts, frames)
     return Survey(source, facts, frames, is_copied)
