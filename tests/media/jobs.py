@@ -12,7 +12,7 @@ from takeup.core.model import Job, Task
 from takeup.core.plan import NewJob
 from takeup.pipelines.transcode import transcode
 
-PIPELINE = "takeup.pipelines.transcode:transcode"
+PIPELINE = "takeup.pipelines.transcode"
 LOOK_S = 0.05
 
 
@@ -24,12 +24,18 @@ class Done:
     tasks: dict[str, Task]
 
 
+def spec_of(data: Path, number: int, source: Path) -> dict[str, str]:
+    """What a job for this source is submitted with; its streams lie beside the data."""
+    return {"source": str(source), "publish_to": str(data.parent / "streams" / str(number))}
+
+
 async def run_jobs(data: Path, sources: Sequence[Path], *, within_s: float = 60) -> list[Done]:
     """Run a job for each source to its end, as the environment says."""
     settings = load(os.environ, {"data_dir": data})
     make_folder(data)
     async with open_app(settings) as app:
-        ids = await app.submit([NewJob(transcode, {"source": str(source)}) for source in sources])
+        jobs = [NewJob(transcode, spec_of(data, number, source)) for number, source in enumerate(sources)]
+        ids = await app.submit(jobs)
         worker = app.worker([PIPELINE], worker_id="w", slots=2)
         stop = asyncio.Event()
         running = [

@@ -15,7 +15,7 @@ from takeup.core.plan import NewJob
 from takeup.media.tools import Tools
 from takeup.pipelines.transcode import transcode
 from tests.media.conftest import PICTURE
-from tests.media.jobs import LOOK_S, PIPELINE
+from tests.media.jobs import LOOK_S, PIPELINE, spec_of
 
 SMALL, LARGE = "256k", "64m"
 WITHIN_S = 60
@@ -69,7 +69,7 @@ async def test_a_full_disk_is_told_and_the_job_goes_on_when_there_is_room(
     settings = load(os.environ, {**flags, "worker_poll_interval": 0.2, "worker_heartbeat_interval": 0.5})
     make_folder(settings.data_dir)
     async with open_app(settings) as app:
-        (job_id,) = await app.submit([NewJob(transcode, {"source": str(noise)})])
+        (job_id,) = await app.submit([NewJob(transcode, spec_of(tmp_path / "data", 0, noise))])
         worker, stop = app.worker([PIPELINE], worker_id="w", slots=1), asyncio.Event()
         running = [
             asyncio.create_task(worker.run()),
@@ -89,4 +89,4 @@ async def test_a_full_disk_is_told_and_the_job_goes_on_when_there_is_room(
             worker.hurry()
             stop.set()
             await asyncio.gather(*running)
-    assert list(small_disk.rglob("master.m3u8"))
+    assert list((tmp_path / "streams").rglob("master.m3u8"))

@@ -165,7 +165,7 @@ async def test_s90_where_it_was_filmed_is_not_told(tools: Tools, make: Make, tmp
     assert place.encode() in marked.read_bytes()
     for done in await run_jobs(tmp_path / "data", [marked, stream]):
         assert done.job.status == "completed", done.tasks
-    made = [file for file in (tmp_path / "data" / "artifacts").rglob("*") if file.is_file()]
+    made = [file for file in (tmp_path / "streams").rglob("*") if file.is_file()]
     assert len(made) > 4
     for file in made:
         assert b"48.8577" not in file.read_bytes(), file
@@ -194,7 +194,7 @@ async def test_s93_what_crashes_a_tool_twice_is_given_up(
     monkeypatch.setenv("TAKEUP_FFMPEG_PATH", str(crashing))
     monkeypatch.setenv("TAKEUP_RECOVERY_INTERVAL", "0.2")
     (done,) = await run_jobs(tmp_path / "data", [make("plain")])
-    task = done.tasks["plan"]
+    task = done.tasks["validate"]
     assert (done.job.status, task.attempt) == ("failed", 2)
     assert task.error == (
         "tool_crashed: tool crashed (SIGSEGV): about to; the same as the last time, so it is not tried again"
