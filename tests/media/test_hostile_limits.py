@@ -10,6 +10,7 @@ import pytest
 
 from takeup.child.guard import Limits
 from takeup.child.run import TAIL_BYTES, Ended, run_child
+from takeup.core.errors import InvalidInput
 from takeup.media import bounds, probe
 from takeup.media.binaries import Binaries
 from takeup.media.choice import choose
@@ -28,6 +29,19 @@ from tests.media.test_probe import STREAM, report
 MIB = 1 << 20
 RAW = ["-c:v", "rawvideo", "-f", "matroska"]
 MEMORY_MB_MAX = 400
+PROFILE = """
+name = "mine"
+[audio]
+codec = "aac"
+kbps_a_channel = 64
+[[families]]
+codec = "h264"
+encoder = "libx264"
+preset = "PRESET"
+range = "sdr"
+critical = true
+rungs = [{ short = 720, crf = 23, max_kbps = 2800 }]
+"""
 
 
 def tool(folder: Path, body: str) -> Path:
@@ -170,6 +184,16 @@ async def test_s90_where_it_was_filmed_is_not_told(tools: Tools, make: Make, tmp
     for file in made:
         assert b"48.8577" not in file.read_bytes(), file
         assert b"Our house" not in file.read_bytes(), file
+
+
+@pytest.mark.parametrize("value", ["fast -f lavfi", "fast:crf=0", "", "-y", "fast\\n-y"])
+def test_s91_a_profile_holds_names_and_numbers_alone(tmp_path: Path, value: str):
+    (tmp_path / "mine.toml").write_text(PROFILE.replace("PRESET", value))
+    with pytest.raises(InvalidInput, match="preset"):
+        load(str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text(PROFILE.replace("PRESET", "fast").replace("23", '"23 -y"'))
+    with pytest.raises(InvalidInput, match="crf"):
+        load(str(tmp_path / "mine.toml"))
 
 
 async def test_s92_a_flood_of_words_is_not_kept(tools: Tools, make: Make, tmp_path: Path):

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -148,5 +149,10 @@ def test_what_must_run_for_a_program_to_run(tools: Tools, tmp_path: Path):
     assert len(started_with(naming_itself)) <= 4
     loader = started_with(PYTHON.resolve())[1:]
     assert all(os.access(path, os.X_OK) for path in loader)
+    small = bytearray(b"\x7fELF\x01".ljust(52, b"\x00") + struct.pack("<IIIII", 3, 100, 0, 0, 8))
+    struct.pack_into("<I", small, 28, 52)
+    struct.pack_into("<HH", small, 42, 32, 1)
+    (tmp_path / "small").write_bytes(bytes(small).ljust(100, b"\x00") + b"/lib/ld\x00")
+    assert started_with(tmp_path / "small")[1] == Path("/lib/ld")
     assert started_with(tmp_path / "missing") == (tmp_path / "missing",)
     assert started_with(tools.binaries.ffmpeg)[0] == tools.binaries.ffmpeg

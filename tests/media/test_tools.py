@@ -80,7 +80,22 @@ async def test_a_source_that_is_swapped_is_noticed(make: Make, tmp_path: Path):
     assert look_at(file).version != before
 
 
-@pytest.mark.parametrize("name", ["-y.mp4", "http:x.mp4", "%03d.mp4", "a b'c\n.mp4", "é-日本.mp4"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "-y.mp4",
+        "http:x.mp4",
+        "%03d.mp4",
+        "a b'c\n.mp4",
+        "é-日本.mp4",
+        "concat:a|b",
+        "subfile,,start,0,end,9,,:x",
+        "data:video;base64,AAAA",
+        "crypto:x",
+        "lavfi",
+        "pipe:0",
+    ],
+)
 async def test_a_name_is_only_a_name(tools: Tools, make: Make, tmp_path: Path, name: str):
     file = tmp_path / name
     file.write_bytes(make("plain").read_bytes())

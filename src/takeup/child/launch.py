@@ -29,6 +29,8 @@ SYSTEM_READS = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/proc/cpu
                 "/sys/devices/system", "/dev/urandom", "/dev/zero")  # fmt: skip
 SYSTEM_WRITES = ("/dev/null",)
 CANNOT_RUN = 126
+CPU_GRACE_S = 5
+"""Between the signal that says why and the one that nobody can ignore."""
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -64,8 +66,10 @@ def main() -> None:
 def lower(which: int, amount: int) -> None:
     """Lower a limit; a lower one that we have already stays."""
     _, hard = resource.getrlimit(which)
-    most = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-    resource.setrlimit(which, (most, most))
+    most = amount + (CPU_GRACE_S if which == resource.RLIMIT_CPU else 0)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(which, (min(amount, most), most))
 
 
 def confine(runs: list[str], reads: list[str], writes: list[str]) -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 HEAD_BYTES = 4096
 CHAIN_MAX = 4
-ELF_64 = b"\x7fELF\x02"
+ELF = {b"\x7fELF\x02": ("<Q", 32, 54, "<Q16xQ", 8), b"\x7fELF\x01": ("<I", 28, 42, "<I8xI", 4)}
+"""By kind: where the table of parts is named, the size of an entry, and the place of a part."""
 LOADER = 3
 
 
@@ -26,15 +27,16 @@ def _reader_of(program: Path) -> Path | None:
     if head.startswith(b"#!"):
         words = head[2:].splitlines()[0].split()
         return Path(words[0].decode(errors="replace")) if words else None
-    return _loader_in(head) if head.startswith(ELF_64) else None
+    return _loader_in(head) if head[:5] in ELF else None
 
 
 def _loader_in(head: bytes) -> Path | None:
     """The loader that an ELF file names; a static one names none."""
-    (table,) = struct.unpack_from("<Q", head, 32)
-    size, count = struct.unpack_from("<HH", head, 54)
+    number, table_at, sizes_at, place, place_at = ELF[head[:5]]
+    (table,) = struct.unpack_from(number, head, table_at)
+    size, count = struct.unpack_from("<HH", head, sizes_at)
     for at in range(table, min(table + size * count, len(head) - size + 1), size):
         if struct.unpack_from("<I", head, at)[0] == LOADER:
-            start, length = struct.unpack_from("<Q16xQ", head, at + 8)
+            start, length = struct.unpack_from(place, head, at + place_at)
             return Path(head[start : start + length].rstrip(b"\x00").decode(errors="replace"))
     return None
