@@ -1,12 +1,13 @@
 """The gate before publication: a package that breaks a rule, or shows other pictures, stays in."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from takeup.media import package
-from takeup.media.check.access import open_access
-from takeup.media.check.judge import Step, check
 from takeup.media.errors import MediaError
 from takeup.stages.planned import planned_source, stored_plan, tools_for
+
+if TYPE_CHECKING:
+    from takeup.media.check.judge import Step
 
 FULL = "full"
 FINDINGS_TOLD = 3
@@ -19,11 +20,14 @@ async def check_package(ctx: Any) -> dict[str, Any]:
     To decode all of it again and to compare every picture costs about a tenth of the encoding, so that is
     done where the spec asks for it.
     """
+    from takeup.media.check.access import open_access  # noqa: PLC0415 - only who checks loads the rules
+    from takeup.media.check.judge import check  # noqa: PLC0415
+
     folder = ctx.inputs["package"].path(package.MASTER).parent
     is_full = ctx.spec.get("check") == FULL
     source = planned_source(ctx, stored_plan(ctx)) if is_full else None
 
-    def tell(step: Step) -> None:
+    def tell(step: "Step") -> None:
         first, last = SHARES[step.what]
         done = min(step.done / step.total, 1.0) if step.total else 0.0
         ctx.progress(first + (last - first) * done, step.what)
