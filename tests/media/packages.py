@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from takeup.media import audio, encode, package, plan, profile
+from takeup.media import audio, encode, package, plan, profile, texts
 from takeup.media.profile import Profile
 from takeup.media.source import look_at
 from takeup.media.survey import survey
@@ -11,24 +11,18 @@ from takeup.media.tools import Tools
 
 TINY = """
 name = "tiny"
-codec = "h264"
-encoder = "libx264"
-preset = "ultrafast"
-range = "sdr"
 
 [audio]
 codec = "aac"
 kbps_a_channel = 64
 
-[[rungs]]
-short = 90
-crf = 26
-max_kbps = 600
-
-[[rungs]]
-short = 72
-crf = 28
-max_kbps = 400
+[[families]]
+codec = "h264"
+encoder = "libx264"
+preset = "ultrafast"
+range = "sdr"
+critical = true
+rungs = [{ short = 90, crf = 26, max_kbps = 600 }, { short = 72, crf = 28, max_kbps = 400 }]
 """
 LENGTH_S = 9
 PICTURE = f"testsrc2=size=160x90:rate=25:duration={LENGTH_S}"
@@ -57,18 +51,20 @@ def make_source(tools: Tools, file: Path, *filters: str) -> Path:
     return file
 
 
-async def make_package(tools: Tools, file: Path, folder: Path) -> Path:
-    """A package of this source, as `takeup transcode` makes it."""
+async def make_package(tools: Tools, file: Path, folder: Path, name: str = "") -> Path:
+    """A package of this source, as `takeup transcode` makes it with a profile, or with two small rungs."""
     work, out = folder / "work", folder / "out"
     work.mkdir(parents=True)
     out.mkdir()
     source = look_at(file)
     found = await survey(tools, source)
-    whole = plan.plan(found.probe, found.index, tiny_profile(folder))
+    wanted = profile.load(name) if name else tiny_profile(folder)
+    whole = plan.plan(found.probe, found.index, wanted)
     made = []
     for segment in whole.picture.segments if whole.picture else ():
         (work / str(segment.number)).mkdir()
         made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
-    sounds = {sound.stream: await audio.encode(tools, source, whole, sound, work) for sound in whole.sounds}
-    package.package(whole, made, sounds, out)
+    sounds = {s.stream: (await audio.encode(tools, source, whole, s, work)).path for s in whole.sounds}
+    words = {t.stream: await texts.encode(tools, source, whole, t, work) for t in whole.texts}
+    package.package(whole, [one.files for one in made], sounds, out, texts=words)
     return out

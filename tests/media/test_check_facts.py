@@ -73,6 +73,10 @@ def hidden(package: Package) -> None:
     package.decoded = {"90p": Decoded(frames=224, wanted=225)}
 
 
+def unseen(package: Package) -> None:
+    package.decoded = {"90p": Decoded(skipped="there is no decoder")}
+
+
 def unreadable(package: Package) -> None:
     package.decoded = {"90p": Decoded(faults=[("90p/00001.m4s", "error while decoding")])}
 
@@ -110,6 +114,8 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "a server that says plain text": ("C30.type", served),
     "longer than the source": ("C4.length", longer),
     "larger than the source": ("C7.larger", told(height=200, width=400)),
+    "a buffer that runs dry": ("C11.buffer", header(max_rate=1000, buffer_bytes=500)),
+    "a codec that is not decoded here": ("C36.seen", unseen),
     "no sound": ("C15.source", without_sound),
 }
 

@@ -18,6 +18,7 @@ FILTERS = ("scale", "fps", "bwdif", "tonemap", "zscale", "libvmaf", "loudnorm", 
 TRY_S_MAX = 20.0
 TRY_SIZE, TRY_CRF, TRY_KBPS, TRY_KEYS = (320, 180), 30, 1000, 25
 FILTER_LINE = re.compile(r"^ [.A-Z|]{2,3} (\w+) ")
+DECODER_LINE = re.compile(r"^ [VAS][.A-Z]{5} (\S+) ")
 VERSION_LINE = re.compile(r"ffmpeg version (\S+)")
 
 Way = tuple[str, Range]
@@ -61,6 +62,12 @@ async def working(binaries: Binaries, ways: Collection[Way]) -> frozenset[Way]:
 async def maps_colours(binaries: Binaries) -> bool:
     """Whether the scaler can bring bright pictures (HDR) to what every screen shows; since FFmpeg 8."""
     return "out_transfer" in (await _ask(binaries, "-hide_banner", "-h", "filter=scale")).stdout
+
+
+async def decoders(binaries: Binaries) -> frozenset[str]:
+    """The decoders it has, by name; some of them need hardware."""
+    lines = (await _ask(binaries, "-hide_banner", "-decoders")).stdout.splitlines()
+    return frozenset(match[1] for line in lines if (match := DECODER_LINE.match(line)))
 
 
 async def _encodes(binaries: Binaries, name: str, picture_range: Range) -> bool:

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from takeup.media.check.access import Access
+from takeup.media.check.decode import NOT_THE_SOURCE
 from takeup.media.check.joined import chunks, join
 from takeup.media.check.tracks import Piece, Track
 from takeup.media.errors import MediaError
@@ -104,7 +105,8 @@ async def compare(
             shown = await _of_track(access, tools, track, pieces, size, folder)
             right = await _of_source(tools, found.original, rate, window, size, folder)
         except MediaError as error:
-            found.faults.append((access.name(pieces[0].address), str(error)))
+            message = str(error).removeprefix(NOT_THE_SOURCE)
+            found.faults.append((access.name(pieces[0].address), message))
             continue
         wrong = judge(shown, right, first - window.first)
         found.frames[track.name] += len(shown)

@@ -1,7 +1,7 @@
 """Decodes every track once, with every error fatal, and counts what comes out."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,6 +12,10 @@ from takeup.media.errors import MediaError
 from takeup.media.source import Source
 from takeup.media.tools import Progress, Tools
 
+NOT_THE_SOURCE = "the source cannot be decoded: "
+"""What the tools say of any file; here it is a piece."""
+SOFTWARE = {"av1": ("libdav1d", "libaom-av1")}
+"""Codecs that ffmpeg's own decoder hands to the hardware: without one of these it decodes nothing."""
 STRICT = ("-xerror", "-err_detect", "explode")
 SILENCE_DB, SILENCE_S = -70, 0.010
 """A hole as an encoder leaves it when sound is encoded in parts: deeper and longer than any soft moment."""
@@ -29,6 +33,8 @@ class Decoded:
     """Where, and what the decoder said."""
     silences: list[tuple[float, float]] = field(default_factory=list)
     """From when to when nothing is heard, in seconds from the start of the track."""
+    skipped: str = ""
+    """Why it was not decoded."""
 
 
 async def decode(
@@ -50,13 +56,22 @@ async def decode(
                 await _listen(tools, source, heard)
                 found.silences += _silences(heard, since_s)
         except MediaError as error:
-            found.faults.append((access.name(pieces[0].address), str(error)))
+            message = str(error).removeprefix(NOT_THE_SOURCE)
+            found.faults.append((access.name(pieces[0].address), message))
         finally:
             file.unlink(missing_ok=True)
             heard.unlink(missing_ok=True)
         since_s += sum(piece.duration for piece in pieces) / track.timescale
         on_frames(count)
     return found
+
+
+def lacking(track: Track, decoders: Collection[str]) -> str:
+    """Why these decoders cannot decode a track; empty if they can."""
+    codec = str(track.told.get("codec_name", ""))
+    if codec in SOFTWARE and not any(name in decoders for name in SOFTWARE[codec]):
+        return f"this ffmpeg has no decoder for {codec}"
+    return ""
 
 
 async def count_pictures(tools: Tools, source: Source) -> int:

@@ -27,6 +27,8 @@ class Header:
     entry: str
     """The four letters of its sample entry."""
     codec: str
+    codec_full: str
+    """The same with all that may be left out, where there is more."""
     width: int
     height: int
     channels: int
@@ -38,7 +40,11 @@ class Header:
     """How many bytes the length of a unit in a sample has."""
     defaults: tuple[int, int, int]
     """Duration, size and flags of samples whose fragments do not say."""
-    has_colour: bool
+    colour: tuple[int, int, int, int] | None
+    """Primaries, transfer, matrix and whether the range is full, as H.273 numbers them."""
+    max_rate: int
+    """Bits a second that it never exceeds for long, and the bytes of the buffer that makes up for it."""
+    buffer_bytes: int
     hash: str
 
 
@@ -69,6 +75,9 @@ def _header(data: bytes) -> Header:
     (channels,) = struct.unpack_from(">H", data, entry.content + 16) if kind == "sound" else (0,)
     edit, delay_s = _edits(data, track, moov)
     inner = entry.content + (PICTURE_ENTRY if kind == "picture" else SOUND_ENTRY)
+    colour = _colour(data, entry) if kind == "picture" else None
+    codec = _codec(data, entry, inner) if kind in ("picture", "sound") else ""
+    buffer_bytes, max_rate = _buffer(data, entry, inner) if codec else (0, 0)
     if timescale < 1:
         raise MediaError("the track does not say how it counts time")
     return Header(
@@ -76,7 +85,8 @@ def _header(data: bytes) -> Header:
         kind=kind,
         timescale=timescale,
         entry=entry.kind.decode("ascii", "replace"),
-        codec=_codec(data, entry, inner) if kind in ("picture", "sound") else "",
+        codec=codec,
+        codec_full=codec + (_av1_more(data, entry, inner, colour) if entry.kind == b"av01" else ""),
         width=width,
         height=height,
         channels=channels,
@@ -84,7 +94,9 @@ def _header(data: bytes) -> Header:
         delay_s=delay_s,
         length_bytes=_length_bytes(data, entry, inner),
         defaults=_defaults(data, moov),
-        has_colour=kind == "picture" and _has_colour(data, entry),
+        colour=colour,
+        max_rate=max_rate,
+        buffer_bytes=buffer_bytes,
         hash=hashlib.sha256(data).hexdigest(),
     )
 
@@ -123,9 +135,21 @@ def _length_bytes(data: bytes, entry: Box, inner: int) -> int:
     return 0
 
 
-def _has_colour(data: bytes, entry: Box) -> bool:
+def _colour(data: bytes, entry: Box) -> tuple[int, int, int, int] | None:
     found = find(data, b"colr", start=entry.content + PICTURE_ENTRY, end=entry.end)
-    return found is not None and data[found.content : found.content + 4] == b"nclx"
+    if found is None or data[found.content : found.content + 4] != b"nclx":
+        return None
+    primaries, transfer, matrix, last = struct.unpack_from(">HHHB", data, found.content + 4)
+    return primaries, transfer, matrix, last >> 7
+
+
+def _buffer(data: bytes, entry: Box, inner: int) -> tuple[int, int]:
+    """The size of the buffer and the highest rate, if the encoder told them."""
+    found = find(data, b"btrt", start=inner, end=entry.end)
+    if found is None:
+        return 0, 0
+    size, rate = struct.unpack_from(">II", data, found.content)
+    return size, rate
 
 
 def _codec(data: bytes, entry: Box, inner: int) -> str:
@@ -162,6 +186,14 @@ def _av1(record: bytes) -> str:
     is_high, is_twelve = bool(record[2] & 0x40), bool(record[2] & 0x20)
     depth = 12 if is_twelve else 10 if is_high else 8
     return f"{profile}.{level:02d}{tier}.{depth:02d}"
+
+
+def _av1_more(data: bytes, entry: Box, inner: int, colour: tuple[int, int, int, int] | None) -> str:
+    """What may follow in the name: grey or not, how colours are sampled, and which they are."""
+    flags = data[need(data, b"av1C", start=inner, end=entry.end).content + 2]
+    is_grey, wide, high, place = flags >> 4 & 1, flags >> 3 & 1, flags >> 2 & 1, flags & 3
+    primaries, transfer, matrix, is_full = colour or (1, 1, 1, 0)
+    return f".{is_grey}.{wide}{high}{place}.{primaries:02d}.{transfer:02d}.{matrix:02d}.{is_full}"
 
 
 def _vp9(record: bytes) -> str:

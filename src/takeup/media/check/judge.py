@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from takeup.media.abilities import decoders
 from takeup.media.check.access import Access
 from takeup.media.check.compare import Compared, compare, look_into
-from takeup.media.check.decode import decode
+from takeup.media.check.decode import Decoded, decode, lacking
 from takeup.media.check.package import Package, gather
 from takeup.media.check.report import Report, verdict_of
 from takeup.media.check.rules import RULES
@@ -88,8 +89,13 @@ async def _decode(package: Package, tools: Tools, folder: Path, tell: Callable[[
         tell(Step("decode", done, total))
 
     package.decoded = {}
+    listed = await decoders(tools.binaries)
     for track in tracks:
-        package.decoded[track.name] = await decode(package.access, tools, track, folder, on_frames=frames)
+        why = lacking(track, listed)
+        found = Decoded(skipped=why)
+        if not why:
+            found = await decode(package.access, tools, track, folder, on_frames=frames)
+        package.decoded[track.name] = found
 
 
 async def _compare(
@@ -102,7 +108,9 @@ async def _compare(
     tell: Callable[[Step], None],
 ) -> None:
     package.compared = Compared(await look_into(tools, source, folder))
-    tracks = package.pictures if is_thorough else package.pictures[:1]
+    listed = await decoders(tools.binaries)
+    tracks = [track for track in package.pictures if not lacking(track, listed)]
+    tracks = tracks if is_thorough else tracks[:1]
     total, done = sum(track.count for track in tracks), 0
 
     def frames(count: int) -> None:

@@ -213,9 +213,20 @@ class Gatherer:
         else:
             places = [self._place(at, segment.file) for segment in one.segments]
             pieces = [Piece(*place) for place in places if place is not None]
-        if one.kind not in ("video", "audio") or not pieces:
+        if one.kind not in ("video", "audio"):
+            await self._others(header, pieces)
+            return None
+        if not pieces:
             return None
         return await self._track(one.id or one.kind, header, pieces)
+
+    async def _others(self, header: Place | None, pieces: Sequence[Piece]) -> None:
+        """Texts and pictures for seeking: they are only to be there."""
+        for place in [*([header] if header else []), *((piece.address, piece.span) for piece in pieces)]:
+            try:
+                await self._access.read(*place)
+            except MediaError as error:
+                self._fault("missing", place[0], error)
 
     async def _track(self, name: str, header: Place | None, pieces: list[Piece]) -> Track:
         """The track of these files; playlist and manifest may both name it."""

@@ -74,6 +74,8 @@ class Track:
     pieces: list[Piece] = field(default_factory=list)
     shown: "array[int]" = field(default_factory=lambda: array("q"))
     """When each sample is shown, piece after piece."""
+    sizes: "array[int]" = field(default_factory=lambda: array("L"))
+    """The bytes of each sample, in the order in which they are decoded."""
     told: dict[str, Any] = field(default_factory=dict)
     """What the tools say of it."""
     is_broken: bool = False
@@ -183,6 +185,7 @@ def _scan(track: Track, piece: Piece, data: bytes) -> None:
     keys: list[int] = []
     false: list[int] = []
     fragments = []
+    sizes: list[int] = []
     for moof, mdat in _pairs(data):
         traf = need(data, b"traf", start=moof.content, end=moof.end)
         samples = samples_of(data, traf, header.defaults)
@@ -191,6 +194,7 @@ def _scan(track: Track, piece: Piece, data: bytes) -> None:
             raise MediaError(f"the fragment at byte {moof.start} does not hold what it lists")
         decoded = _decoded(data, traf)
         fragments.append(_fragment(data, moof, traf, samples, place, decoded))
+        sizes.extend(sample.size for sample in samples)
         for sample in samples:
             at = decoded + sample.offset
             shown.append(at)
@@ -205,6 +209,7 @@ def _scan(track: Track, piece: Piece, data: bytes) -> None:
         raise TooLarge(f"{track.name} has more than {SAMPLES_MAX} samples")
     shown.sort()
     track.shown.extend(shown)
+    track.sizes.extend(sizes)
     piece.start, piece.count, piece.keys, piece.false_keys = shown[0], len(shown), tuple(keys), tuple(false)
     piece.duration = sum(fragment.duration for fragment in fragments)
     piece.starts_with_key = header.kind != "picture" or bool(keys and keys[0] == shown[0] not in false)

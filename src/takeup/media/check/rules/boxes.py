@@ -3,11 +3,33 @@
 from collections.abc import Iterator
 from itertools import pairwise
 
+from takeup.media.buffer import lowest_fill
 from takeup.media.check.package import Package
 from takeup.media.check.rule import rule
 
 Found = Iterator[tuple[str, str]]
 WRAP = 1 << 62
+
+
+@rule(
+    "C11.buffer",
+    "The buffer that the header promises never runs dry, over all joints",
+    "boxes",
+    "pictures",
+    severity="warning",
+    hint="Start every segment with a less full buffer, or lower the highest rate a little.",
+)
+def buffer_holds(package: Package) -> Found:
+    """A leaky bucket over the whole track, with the rate and the buffer of its header."""
+    for track in package.pictures:
+        header, rate = track.header, track.rate
+        if header is None or rate is None or not header.max_rate or not header.buffer_bytes:
+            continue
+        kbps, kbits = -(-header.max_rate // 1000), -(-header.buffer_bytes * 8 // 1000)
+        lowest = lowest_fill(track.sizes, rate, kbps, kbits)
+        if lowest < 0:
+            missing = float(-lowest * kbits)
+            yield track.name, f"at {kbps} kbit/s a buffer of {kbits} kbit lacks {missing:.0f} kbit once"
 
 
 @rule(
@@ -138,5 +160,5 @@ def hdr_has_colours(package: Package) -> Found:
     """PQ and HLG without `colr`."""
     for track in package.pictures:
         is_hdr = track.told.get("color_transfer") in ("smpte2084", "arib-std-b67")
-        if is_hdr and track.header and not track.header.has_colour:
+        if is_hdr and track.header and not track.header.colour:
             yield track.name, f"it is {track.told['color_transfer']} and has no colr box of the kind nclx"

@@ -6,6 +6,7 @@ from fractions import Fraction
 from takeup.media.check.manifest import Representation
 from takeup.media.check.package import Package
 from takeup.media.check.rule import rule
+from takeup.media.check.rules.master import is_named
 from takeup.media.check.tracks import Track
 
 Found = Iterator[tuple[str, str]]
@@ -34,7 +35,7 @@ def dash_codecs_are_true(package: Package) -> Found:
     """Codecs that differ or are missing."""
     for one, track in represented(package):
         told = one.attributes.get("codecs", "")
-        if track.header and told.lower() != track.header.codec.lower():
+        if track.header and not is_named(track.header, told):
             yield one.id, f"@codecs is {told or 'missing'!r}, and it has {track.header.codec!r}"
 
 

@@ -69,6 +69,20 @@ def everything_decodes(package: Package) -> Found:
 
 
 @rule(
+    "C36.seen",
+    "Every track was decoded",
+    "decoded",
+    severity="warning",
+    hint="Check it with an ffmpeg that has the decoder, such as libdav1d.",
+)
+def everything_was_decoded(package: Package) -> Found:
+    """Tracks that this machine cannot decode."""
+    for name, found in (package.decoded or {}).items():
+        if found.skipped:
+            yield name, f"{found.skipped}, so it was not decoded"
+
+
+@rule(
     "C36.frames",
     "As many pictures come out of the decoder as the boxes list",
     "decoded",

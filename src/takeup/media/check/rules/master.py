@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from takeup.media.check.headers import Header
 from takeup.media.check.package import Package
 from takeup.media.check.playlists import Choice
 from takeup.media.check.rule import rule
@@ -73,6 +74,11 @@ def no_sound_is_named(package: Package) -> Found:
             yield name, f"CODECS names {', '.join(named)}, and there is no sound"
 
 
+def is_named(header: Header, told: str) -> bool:
+    """Whether this is the name of its codec, with or without what may be left out."""
+    return told.lower() in (header.codec.lower(), header.codec_full.lower())
+
+
 @rule(
     "C26.codecs",
     "CODECS is what the headers say, for every track of the variant",
@@ -83,22 +89,25 @@ def no_sound_is_named(package: Package) -> Found:
 def codecs_are_true(package: Package) -> Found:
     """Codecs that are missing, or named and not there."""
     for name, choice, track in variants(package):
-        parts = [part for part in (track, *sounds_of(package, choice)) if part.header]
-        real = {part.header.codec.lower() for part in parts if part.header}
-        told = {codec.strip().lower() for codec in choice.get("CODECS").split(",") if codec.strip()}
-        texts = {codec for codec in told if codec.startswith(("wvtt", "stpp"))}
-        if parts and told - texts != real:
-            yield (
-                name,
-                f"CODECS is {choice.get('CODECS') or 'missing'!r}, and it has {','.join(sorted(real))!r}",
-            )
+        tracks = [track, *sounds_of(package, choice)]
+        yield from _misnamed(name, choice, [part.header for part in tracks if part.header])
     for choice in package.master.of("keys") if package.master else ():
-        playlist = package.playlists.get(package.joined(package.master_at, choice.uri))
-        named = {header.uri for entry in playlist.entries if (header := entry.header)} if playlist else set()
-        files = {package.joined(package.joined(package.master_at, choice.uri), uri) for uri in named}
-        real = {t.header.codec.lower() for t in package.tracks if t.header and t.file and t.file[0] in files}
-        if real and choice.get("CODECS").lower() not in real:
-            yield choice.uri or "", f"CODECS is {choice.get('CODECS')!r}, and it has {','.join(real)!r}"
+        address = package.joined(package.master_at, choice.uri)
+        playlist = package.playlists.get(address)
+        uris = {entry.header.uri for entry in playlist.entries if entry.header} if playlist else set()
+        files = {package.joined(address, uri) for uri in uris}
+        found = [track.header for track in package.tracks if track.file and track.file[0] in files]
+        yield from _misnamed(choice.uri or "", choice, [header for header in found if header][:1])
+
+
+def _misnamed(name: str, choice: Choice, headers: list[Header]) -> Found:
+    told = [codec.strip() for codec in choice.get("CODECS").split(",") if codec.strip()]
+    media = [codec for codec in told if not codec.startswith(("wvtt", "stpp"))]
+    is_complete = all(any(is_named(header, codec) for codec in media) for header in headers)
+    is_true = all(any(is_named(header, codec) for header in headers) for codec in media)
+    if headers and not (is_complete and is_true):
+        real = ",".join(dict.fromkeys(header.codec for header in headers))
+        yield name, f"CODECS is {choice.get('CODECS') or 'missing'!r}, and it has {real!r}"
 
 
 @rule(
