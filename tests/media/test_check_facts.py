@@ -102,7 +102,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "an odd side": ("C7.shape", told(width=161)),
     "H.264 with ten bits": ("C8.depth", told(pix_fmt="yuv420p10le")),
     "HDR with eight bits": ("C8.range", told(color_transfer="smpte2084")),
-    "HDR without colours": ("C22.colour", told(color_transfer="arib-std-b67")),
+    "HDR without colours": ("C22.colour", both(told(color_transfer="arib-std-b67"), header(colour=None))),
     "HEVC as hev1": ("C22.tag", header(entry="hev1")),
     "moved twice": ("C19.offsets", both(header(edit=2), negative)),
     "too many frames a second": ("C31.rate", fast),
