@@ -1,6 +1,7 @@
 """The real tools, and sources that they make when a test needs them: no media is kept in the repository."""
 
 import asyncio
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -121,6 +122,12 @@ def source(tools: Tools, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def good(tools: Tools, source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of it, with two rungs of two pieces each."""
     return asyncio.run(make_package(tools, source, tmp_path_factory.mktemp("good")))
+
+
+@pytest.fixture
+def copy(good: Path, tmp_path: Path) -> Path:
+    """The same package, to be damaged."""
+    return shutil.copytree(good, tmp_path / "copy")
 
 
 def frame_hashes(tools: Tools, *arguments: str) -> list[str]:

@@ -186,6 +186,16 @@ def link_out(name: str) -> Damage:
     return damage
 
 
+def loop(name: str) -> Damage:
+    """A link to itself."""
+
+    def damage(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(Path(name).name)
+
+    return damage
+
+
 def shorter(name: str) -> Damage:
     """Without its last piece."""
     return without(f"{name}/index.m3u8", r"#EXTINF:[^\n]*\n00002\.m4s\n")

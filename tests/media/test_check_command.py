@@ -1,7 +1,6 @@
 """`takeup check` says what is wrong in a table and one line, or as JSON, and by its exit code."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -18,8 +17,7 @@ def test_a_good_package_passes(good: Path, source: Path, capsys: pytest.CaptureF
     assert told.err == "", "nobody looks, so nothing moves"
 
 
-def test_a_defect_is_shown_with_what_to_do(good: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    copy = shutil.copytree(good, tmp_path / "copy")
+def test_a_defect_is_shown_with_what_to_do(copy: Path, capsys: pytest.CaptureFixture[str]):
     d.without(f"{d.BIG}/index.m3u8", "#EXT-X-ENDLIST\n")(copy)
     assert main(["check", str(copy), "--no-decode"]) == 1
     lines = capsys.readouterr().out.splitlines()

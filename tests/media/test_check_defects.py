@@ -1,6 +1,5 @@
 """Each planted defect is found by its rule, and by no rule in the package without it."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -174,11 +173,6 @@ async def judged(tools: Tools, folder: Path, source: Path | None = None, *, deco
 
 def failed(report: Report) -> set[str]:
     return {finding.rule for finding in report.findings}
-
-
-@pytest.fixture
-def copy(good: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(good, tmp_path / "copy")
 
 
 @pytest.mark.parametrize("name", DEFECTS)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
 from pathlib import Path
 from typing import IO, Protocol
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import SplitResult, unquote, urljoin, urlsplit
 
 from takeup.media.errors import MediaError, TooLarge
 
@@ -116,7 +116,7 @@ class Folder:
 
     def join(self, address: str, uri: str) -> str:
         """A path below the folder."""
-        parts = urlsplit(uri)
+        parts = _parts(uri)
         path = posixpath.normpath(posixpath.join(posixpath.dirname(address), unquote(parts.path)))
         if (
             parts.scheme
@@ -145,8 +145,8 @@ class Folder:
                 raise Missing(f"{address} is not a file")
             with path.open("rb") as file:
                 return _taken(file, span, most, address)
-        except OSError as error:
-            raise Missing(f"{address} cannot be read: {error.strerror or error}") from error
+        except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
+            raise Missing(f"{address} cannot be read: {getattr(error, 'strerror', '') or error}") from error
 
 
 class Web:
@@ -175,6 +175,7 @@ class Web:
 
     def join(self, address: str, uri: str) -> str:
         """An address of the same server."""
+        _parts(uri)
         found = urljoin(address, uri)
         if _server(found) != _server(self._root):
             raise Outside(f"{uri!r} leads to another server")
@@ -227,6 +228,13 @@ class _SameServer(urllib.request.HTTPRedirectHandler):
         if after.scheme not in SCHEMES or after.hostname != before.hostname:
             raise ValueError(f"it redirects to {newurl!r}, which is another server")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _parts(uri: str) -> SplitResult:
+    try:
+        return urlsplit(uri)
+    except ValueError as error:
+        raise Outside(f"{uri!r} is no address: {error}") from error
 
 
 def _server(url: str) -> Sequence[str]:

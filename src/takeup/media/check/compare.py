@@ -93,7 +93,7 @@ async def compare(
 ) -> None:
     """Compare one picture track, some pieces at a time."""
     index, rate = found.original.index, steady_rate(track)
-    if index is None or rate is None:
+    if index is None or rate is None or not track.pixels:
         return
     size = small(int(track.told["width"]), int(track.told["height"]))
     found.frames[track.name], found.wrong[track.name], found.wrong_count[track.name] = 0, [], 0

@@ -142,6 +142,8 @@ def _address(one: Representation, levels: tuple[ET.Element, ...], span_s: Fracti
                 known |= element.attrib
             one.timescale = int(known.get("timescale", "1"))
             one.offset = int(known.get("presentationTimeOffset", "0"))
+            if one.timescale < 1:
+                raise MediaError(f"the representation {one.id!r} counts no ticks a second")
             fill(one, known, found, span_s)
             return
     if not any(one.bases):

@@ -9,14 +9,15 @@ from takeup.media.check.access import Span
 from takeup.media.errors import MediaError
 
 ENTRIES_MAX = 100_000
-ATTRIBUTE = re.compile(r'\s*([A-Z0-9-]+)=("[^"]*"|[^,"]*)\s*(?:,|\Z)')
+ATTRIBUTE = re.compile(r'\s*([A-Z0-9-]+)=("[^"]*"|[^,"]*)(?:,|\Z)')
 FLAGS = {
     "#EXT-X-ENDLIST": "is_ended",
     "#EXT-X-INDEPENDENT-SEGMENTS": "is_independent",
     "#EXT-X-I-FRAMES-ONLY": "has_only_keys",
     "#EXT-X-DISCONTINUITY": "is_broken",
 }
-DECIMAL = re.compile(r"\d+(?:\.\d+)?\Z")
+DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,15})?\Z")
+WHOLE = re.compile(r"[0-9]{1,15}\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,12 @@ def is_master(text: str) -> bool:
 
 
 def attributes_of(text: str) -> dict[str, str]:
-    """The list of attributes, quotes kept; what cannot be read is left out."""
-    return {match[1]: match[2].strip() for match in ATTRIBUTE.finditer(text)}
+    """The list of attributes, quotes kept, up to where it cannot be read."""
+    found, place = {}, 0
+    while match := ATTRIBUTE.match(text, place):
+        found[match[1]] = match[2].strip()
+        place = match.end()
+    return found
 
 
 def read_master(text: str) -> Master:
@@ -191,7 +196,7 @@ class _Reader:
 
     def _range(self, uri: str, text: str) -> Span | None:
         length, _, start = text.partition("@")
-        if not length.isdecimal() or (start and not start.isdecimal()):
+        if not WHOLE.match(length) or (start and not WHOLE.match(start)):
             self._found.faults.append(f"the byte range {text!r} makes no sense")
             return None
         first = int(start) if start else self._ends.get(uri, 0)
@@ -210,7 +215,7 @@ class _Reader:
 
 
 def _whole(text: str, faults: list[str], tag: str) -> int | None:
-    if not text.isdecimal():
+    if not WHOLE.match(text):
         faults.append(f"{tag} has the value {text!r}, which is no whole number")
         return None
     return int(text)

@@ -8,7 +8,9 @@ from takeup.media.errors import MediaError
 
 CUES_MAX = 100_000
 MPEG_TICKS = 90_000
-TIMES = re.compile(r"((?:\d+:)?\d\d:\d\d\.\d{3})\s+-->\s+((?:\d+:)?\d\d:\d\d\.\d{3})(.*)")
+TIME = r"(?:[0-9]{2,6}:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}"
+TIMES = re.compile(rf"({TIME})[ \t]+-->[ \t]+({TIME})")
+TICKS = re.compile(r"[0-9]{1,15}\Z")
 MAP = re.compile(r"X-TIMESTAMP-MAP=(.*)")
 
 
@@ -82,7 +84,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 def _offset(text: str) -> Fraction:
     parts = dict(part.strip().split(":", 1) for part in text.split(",") if ":" in part)
     ticks, local = parts.get("MPEGTS", ""), parts.get("LOCAL", "")
-    if not ticks.isdecimal() or not TIMES.match(f"{local} --> {local}"):
+    if not TICKS.match(ticks) or not TIMES.match(f"{local} --> {local}"):
         raise MediaError(f"X-TIMESTAMP-MAP={text} makes no sense")
     return Fraction(int(ticks), MPEG_TICKS) - _seconds(local)
 

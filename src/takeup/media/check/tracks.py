@@ -173,7 +173,7 @@ def scan(track: Track, piece: Piece, data: bytes) -> None:
         _scan(track, piece, data)
     except TooLarge:
         raise
-    except (MediaError, struct.error, IndexError) as error:
+    except (MediaError, struct.error, IndexError, OverflowError) as error:
         piece.fault = str(error)
 
 

@@ -11,6 +11,7 @@ Found = Iterator[tuple[str, str]]
 SLACK = 0.10
 LEAST, MOST = 0.5, 1.5
 """A peak is measured over runs of pieces that last so many target durations."""
+DIGITS_MAX = 15
 Run = tuple[int, float]
 """Bytes and seconds of a piece."""
 
@@ -24,7 +25,7 @@ def peak(runs: Sequence[Run], target_s: float) -> float:
             size, length = size + piece_size, length + piece_length
             if length > MOST * target_s + 1e-6:
                 break
-            if length >= LEAST * target_s - 1e-6:
+            if length > 0 and length >= LEAST * target_s - 1e-6:
                 best = max(best, size * 8 / length)
     return best or mean(runs)
 
@@ -119,7 +120,7 @@ def dash_bandwidth_is_enough(package: Package) -> Found:
     if manifest is None or manifest.buffer_s is None:
         return
     for one, track in zip(manifest.representations, package.represented, strict=True):
-        told = one.attributes.get("bandwidth", "")
+        told = one.attributes.get("bandwidth", "")[:DIGITS_MAX]
         if track is None or not track.read:
             continue
         if not told.isdecimal() or not int(told):
