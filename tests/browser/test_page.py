@@ -107,6 +107,20 @@ async def test_a_quality_that_is_not_there_is_left_out(page: Page, serve: Serve,
     assert await page.get_by_label("Quality").locator("option").all_inner_texts() == ["Auto", "90p"]
 
 
+async def test_sound_alone_is_played_and_its_tracks_are_no_qualities(page: Page, serve: Serve, copy: Path):
+    variant = '#EXT-X-STREAM-INF:BANDWIDTH=70000,CODECS="mp4a.40.2"\nsound-{}/index.m3u8\n'
+    (copy / "master.m3u8").write_text("#EXTM3U\n" + variant.format(1) + variant.format(2))
+    asked: set[str] = set()
+    page.on("request", lambda request: asked.add(request.url.split("/")[-2]))
+    await page.goto(serve(copy))
+    await play(page, FAST)
+    await until(page, "video.currentTime > 7 && video.videoWidth === 0")
+    assert "sound-2" not in asked
+    await page.get_by_label("Sound").select_option("Track 2")
+    await until(page, "video.ended")
+    assert "sound-2" in asked
+
+
 async def test_what_is_wrong_is_said_with_what_to_do(page: Page, serve: Serve, copy: Path):
     address = serve(copy)
     alert = page.get_by_role("alert")

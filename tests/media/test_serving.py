@@ -149,6 +149,15 @@ def test_types_are_those_of_a_stream(root: Path):
         assert (found.headers["Content-Type"], found.length) == (kind, 0)
 
 
+def test_a_name_that_is_no_unicode_is_listed_and_found(root: Path):
+    folder = root / os.fsdecode(b"\xff<")
+    folder.mkdir()
+    (folder / "master.m3u8").write_text("#EXTM3U\n")
+    assert '<a href="%FF%3C/">?&lt;</a>' in answer(root, "/", {}).body.decode()
+    assert answer(root, "/%FF%3C", {}).headers["Location"] == "%FF%3C/"
+    assert b"<h1>?&lt;</h1>" in answer(root, "/%FF%3C/", {}).body
+
+
 def test_folders_lead_to_pages(root: Path):
     moved = answer(root, "/plain", {})
     assert (moved.status, moved.headers["Location"]) == (HTTPStatus.MOVED_PERMANENTLY, "plain/")

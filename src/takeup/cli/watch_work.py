@@ -158,11 +158,11 @@ class Handler(BaseHTTPRequestHandler):
         if not self.server.is_for_us(self.headers.get("Host", "")):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST)
             return
-        answer = serving.answer(self._folder, self.path, dict(self.headers.items()))
         with contextlib.ExitStack() as stack:
             try:
+                answer = serving.answer(self._folder, self.path, dict(self.headers.items()))
                 file = stack.enter_context(answer.file.open("rb")) if answer.file else None
-            except OSError:
+            except OSError:  # it went away meanwhile, or may not be read
                 self.send_error(HTTPStatus.NOT_FOUND)
                 return
             self.send_response(answer.status)

@@ -4,6 +4,7 @@ A link is followed as far as the folder that is served reaches, and only files o
 """
 
 import gzip
+import os
 import re
 import stat
 from collections.abc import Mapping
@@ -63,7 +64,7 @@ def answer(root: Path, address: str, asked: Mapping[str, str]) -> Answer:
         return _refusal(HTTPStatus.NOT_FOUND, "there is no such file")
     if found.is_dir():
         if names and not address.partition("?")[0].endswith("/"):
-            return _text(HTTPStatus.MOVED_PERMANENTLY, b"", {"Location": quote(names[-1]) + "/"})
+            return _text(HTTPStatus.MOVED_PERMANENTLY, b"", {"Location": quote(os.fsencode(names[-1])) + "/"})
         inner = _inside(root, [*names, PAGE])
         if inner is None:
             return _page(found)
@@ -81,7 +82,7 @@ def packages(folder: Path) -> list[str]:
 
 def _names(address: str) -> list[str]:
     """The names in an address; one that cannot be a path has none that exists."""
-    path = unquote(address[:ADDRESS_CHARS_MAX].partition("?")[0], errors="replace")
+    path = unquote(address[:ADDRESS_CHARS_MAX].partition("?")[0], errors="surrogateescape")
     return [name for name in path.split("/") if name]
 
 
