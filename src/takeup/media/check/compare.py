@@ -86,18 +86,19 @@ async def compare(
     access: Access,
     tools: Tools,
     track: Track,
+    chosen: Sequence[Sequence[Piece]],
     found: Compared,
     folder: Path,
     *,
     on_frames: Callable[[int], None],
 ) -> None:
-    """Compare one picture track, some pieces at a time."""
+    """Compare these pieces of one picture track, one run of them at a time."""
     index, rate = found.original.index, steady_rate(track)
     if index is None or rate is None or not track.pixels:
         return
     size = small(int(track.told["width"]), int(track.told["height"]))
     found.frames[track.name], found.wrong[track.name], found.wrong_count[track.name] = 0, [], 0
-    for pieces in chunks(track):
+    for pieces in chosen:
         count = sum(piece.count for piece in pieces)
         first = round((track.at_s(pieces[0].start) - track.start_s) * rate)
         window = Window(max(first - AROUND, 0), first + count + AROUND)
@@ -117,6 +118,14 @@ async def compare(
             for one in wrong[:room]
         ]
         on_frames(count)
+
+
+def runs(track: Track, sample: int | None) -> list[list[Piece]]:
+    """What is compared: all of a track in runs of bounded length, or so many pieces from all over it."""
+    readable = track.read
+    if sample is None or sample >= len(readable):
+        return list(chunks(track))
+    return [[readable[(2 * number + 1) * len(readable) // (2 * sample)]] for number in range(sample)]
 
 
 def steady_rate(track: Track) -> Fraction | None:

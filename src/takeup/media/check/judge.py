@@ -8,7 +8,7 @@ from typing import Any
 
 from takeup.media.abilities import decoders
 from takeup.media.check.access import Access
-from takeup.media.check.compare import Compared, compare, look_into
+from takeup.media.check.compare import Compared, compare, look_into, runs
 from takeup.media.check.decode import Decoded, decode, lacking
 from takeup.media.check.package import Package, gather
 from takeup.media.check.report import Report, verdict_of
@@ -33,9 +33,13 @@ async def check(
     *,
     decodes: bool = True,
     is_thorough: bool = False,
+    sample: int | None = None,
     on_progress: Callable[[Step], None] | None = None,
 ) -> Report:
-    """Judge a package; with its source also the pictures: those of the smallest rung, or of all."""
+    """Judge a package; with its source also the pictures: those of the smallest rung, or of all.
+
+    `sample` pieces, evenly spread, are compared instead of every one.
+    """
     tell = on_progress or (lambda _step: None)
     with tempfile.TemporaryDirectory(prefix="takeup-check-") as name:
         folder = Path(name)
@@ -50,7 +54,8 @@ async def check(
         if decodes:
             await _decode(package, tools, folder, tell)
         if source is not None:
-            await _compare(package, tools, source, folder, is_thorough=is_thorough, tell=tell)
+            rungs = None if is_thorough else 1
+            await _compare(package, tools, source, folder, (rungs, sample), tell)
     return judge(package)
 
 
@@ -103,20 +108,22 @@ async def _compare(
     tools: Tools,
     source: Source,
     folder: Path,
-    *,
-    is_thorough: bool,
+    most: tuple[int | None, int | None],
     tell: Callable[[Step], None],
 ) -> None:
+    """Compare at most so many rungs, in so many pieces of each."""
+    rungs, sample = most
     package.compared = Compared(await look_into(tools, source, folder))
     listed = await decoders(tools.binaries)
     tracks = [track for track in package.pictures if not lacking(track, listed)]
-    tracks = tracks if is_thorough else tracks[:1]
-    total, done = sum(track.count for track in tracks), 0
+    chosen = [(track, runs(track, sample)) for track in tracks[:rungs]]
+    total = sum(piece.count for _, pieces in chosen for run in pieces for piece in run)
+    done = 0
 
     def frames(count: int) -> None:
         nonlocal done
         done += count
         tell(Step("compare", done, total))
 
-    for track in tracks:
-        await compare(package.access, tools, track, package.compared, folder, on_frames=frames)
+    for track, pieces in chosen:
+        await compare(package.access, tools, track, pieces, package.compared, folder, on_frames=frames)
