@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from takeup.media.errors import MediaError
+from takeup.media.source import look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from tests.media import hostile
 from tests.media.conftest import Make
@@ -51,7 +54,6 @@ WORDS = {
     "empty": "is empty",
     "folder": "is not a regular file",
 }
-WORDS |= {f"garbled {name}": "" for name in hostile.MAGIC}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,6 @@ def sources(tools: Tools, make: Make, listener: socket.socket, folder: Path) -> 
     elsewhere = {**hostile.elsewhere(make("plain")), "mdat": lambda body: bytes(len(body))}
     data = {
         **{name: text.encode("latin-1") for name, text in texts.items()},
-        **{f"garbled {name}": hostile.garbled(name) for name in hostile.MAGIC},
         "s76 subtitle that is a playlist": hostile.talking_avi(texts["s72 playlist to a network"]),
         "s77 frames elsewhere": hostile.changed(plain, elsewhere),
         "s80 a million seconds": hostile.changed(short, hostile.many_frames(100, 125_000_000)) + bytes(100),
@@ -126,6 +127,16 @@ def test_source(done: dict[str, Done], name: str):
     assert WORDS[name] in task.error
     assert task.error.isprintable()
     assert "Error" not in task.error.partition(":")[0], "it is told by us, not by an exception of Python"
+
+
+@pytest.mark.parametrize("name", hostile.MAGIC)
+async def test_chance_behind_the_first_bytes_of_a_format(tools: Tools, tmp_path: Path, name: str):
+    file = tmp_path / "movie.mp4"
+    file.write_bytes(hostile.garbled(name))
+    with pytest.raises(MediaError) as told:
+        await survey(tools, look_at(file))
+    assert str(told.value).isprintable()
+    assert not told.value.retryable
 
 
 def test_s72_nobody_was_called(done: dict[str, Done], listener: socket.socket):
