@@ -100,6 +100,8 @@ async def test_dash_with_an_index_in_the_file(tools: Tools, source: Path, tmp_pa
     report = await judged(tools, tmp_path, source, decodes=False)
     assert failed(report) == {"C15.source"}, "its sound was left out"
     assert report.facts["tracks"][0]["samples"] == 225
+    file.unlink()
+    assert "C36.files" in failed(await judged(tools, tmp_path, decodes=False))
 
 
 X265 = "log-level=none:keyint=50:min-keyint=50:scenecut=0"

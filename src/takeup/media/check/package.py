@@ -195,8 +195,10 @@ class Gatherer:
         """The pieces of every representation."""
         for one in manifest.representations:
             track = None
-            with suppress(MediaError):
+            try:
                 track = await self._represented(one)
+            except MediaError as error:
+                self._fault("manifest", self.package.manifest_at, error)
             self.package.represented.append(track)
 
     async def _represented(self, one: Representation) -> Track | None:
