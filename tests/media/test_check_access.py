@@ -1,6 +1,7 @@
 """A package is read from its folder or its server, and nothing beside it is."""
 
 import functools
+import gzip
 import http.server
 import threading
 from collections.abc import Iterator
@@ -28,6 +29,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.send_response(302)
             self.send_header("Location", "/round")
             self.end_headers()
+        elif self.path.startswith("/packed"):
+            self.send_response(200)
+            self.send_header("Content-Encoding", "gzip")
+            self.end_headers()
+            self.wfile.write(gzip.compress(b"#EXTM3U\n" + b"#" * 100_000))
         elif "Range" in self.headers:
             self._part()
         else:
@@ -81,6 +87,14 @@ async def test_a_part_of_a_file_is_read(good: Path, server: str):
             await found.read(address, most=100)
         with pytest.raises(TooLarge):
             await found.read(address, Span(0, 200), most=100)
+
+
+async def test_a_packed_playlist_is_unpacked_up_to_a_bound(server: str):
+    found = Web(server)
+    assert len(await found.read(f"{server}/packed.m3u8")) == 100_008
+    assert found.served[f"{server}/packed.m3u8"].encoding == "gzip"
+    with pytest.raises(TooLarge):
+        await found.read(f"{server}/packed.m3u8", most=1000)
 
 
 @pytest.mark.parametrize(

@@ -198,6 +198,7 @@ async def test_the_package_without_a_defect_is_clean(
     assert {v.rule for v in report.verdicts if v.state == "not applicable"} == {
         *({"C29.map", "C29.order", "C29.edges", "C29.read", "C29.cover"} if not has_text else ()),
         "C30.cache",
+        "C30.packed",
         "C30.type",
     }
 

@@ -82,8 +82,8 @@ def unreadable(package: Package) -> None:
 
 
 def served(package: Package) -> None:
-    package.access.served["master.m3u8"] = Served("text/plain", "", "")
-    package.access.served["90p/00001.m4s"] = Served("video/mp4", "", "")
+    package.access.served["master.m3u8"] = Served("text/plain", "", "", 100_000)
+    package.access.served["90p/00001.m4s"] = Served("video/mp4", "", "", 100_000)
 
 
 def longer(package: Package) -> None:
@@ -111,6 +111,7 @@ CHANGES: dict[str, tuple[str, Change]] = {
     "a picture that does not come out": ("C36.frames", hidden),
     "a piece that does not decode": ("C36.decode", unreadable),
     "a server that says nothing": ("C30.cache", served),
+    "a server that packs nothing": ("C30.packed", served),
     "a server that says plain text": ("C30.type", served),
     "longer than the source": ("C4.length", longer),
     "larger than the source": ("C7.larger", told(height=200, width=400)),

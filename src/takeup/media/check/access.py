@@ -10,6 +10,7 @@ import posixpath
 import stat
 import urllib.error
 import urllib.request
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http.client import HTTPException, HTTPMessage
@@ -28,6 +29,8 @@ ENTRIES_USUAL = ("master.m3u8", "index.m3u8", "manifest.mpd")
 """What is asked for at an address that names no file."""
 ENDINGS = (".m3u8", ".mpd")
 SCHEMES = ("http", "https")
+GZIP = 31
+"""How zlib is told that there is a header of gzip."""
 
 
 class NoPackage(MediaError):
@@ -59,6 +62,8 @@ class Served:
     kind: str
     encoding: str
     cache: str
+    size: int
+    """The bytes of the file, or of the part that was asked for, when it is unpacked."""
 
 
 class Access(Protocol):
@@ -193,21 +198,27 @@ class Web:
         request = urllib.request.Request(address)  # noqa: S310 - the scheme was checked
         if span is not None:
             request.add_header("Range", f"bytes={span.start}-{span.start + span.length - 1}")
+        elif urlsplit(address).path.endswith(ENDINGS):
+            request.add_header("Accept-Encoding", "gzip")
         try:
             with self._opener.open(request, timeout=TIMEOUT_S) as answer:
-                self._remember(address, answer.headers)
                 partial = span is not None and answer.status == 206  # noqa: PLR2004 - partial content
                 inside = Span(0, span.length) if span is not None and partial else span
-                return _taken(answer, inside, most, self.name(address), can_seek=False)
+                data = _taken(answer, inside, most, self.name(address), can_seek=False)
+                if answer.headers.get("Content-Encoding") == "gzip":
+                    data = _unpacked(data, most, self.name(address))
+                self._remember(address, answer.headers, len(data))
+                return data
         except urllib.error.HTTPError as error:
             error.close()
             raise Missing(f"{self.name(address)} cannot be read: HTTP {error.code}") from error
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, HTTPException, ValueError, zlib.error) as error:
             raise Missing(f"{self.name(address)} cannot be read: {error}") from error
 
-    def _remember(self, address: str, headers: HTTPMessage) -> None:
-        said = (headers.get(name, "") for name in ("Content-Type", "Content-Encoding", "Cache-Control"))
-        self.served.setdefault(address, Served(*said))
+    def _remember(self, address: str, headers: HTTPMessage, size: int) -> None:
+        names = ("Content-Type", "Content-Encoding", "Cache-Control")
+        kind, encoding, cache = (headers.get(name, "") for name in names)
+        self.served.setdefault(address, Served(kind, encoding, cache, size))
 
 
 class _SameServer(urllib.request.HTTPRedirectHandler):
@@ -240,6 +251,14 @@ def _parts(uri: str) -> SplitResult:
 def _server(url: str) -> Sequence[str]:
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
+
+
+def _unpacked(data: bytes, most: int, name: str) -> bytes:
+    """What was packed with gzip, unless it is too much."""
+    found = zlib.decompressobj(wbits=GZIP).decompress(data, most + 1)
+    if len(found) > most:
+        raise TooLarge(f"{name} has more than {most} bytes")
+    return found
 
 
 def _taken(file: IO[bytes], span: Span | None, most: int, name: str, *, can_seek: bool = True) -> bytes:

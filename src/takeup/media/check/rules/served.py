@@ -7,6 +7,7 @@ from takeup.media.check.rule import rule
 
 Found = Iterator[tuple[str, str]]
 LISTS = (".m3u8", ".mpd")
+LONG_BYTES = 4096
 KINDS = {
     ".m3u8": ("application/vnd.apple.mpegurl", "application/x-mpegurl", "audio/mpegurl"),
     ".mpd": ("application/dash+xml",),
@@ -45,6 +46,20 @@ def types_are_told(package: Package) -> Found:
         for ending, kinds in KINDS.items():
             if _path(address).endswith(ending) and served.kind.partition(";")[0].strip().lower() not in kinds:
                 yield package.name(address), f"its content type is {served.kind or 'missing'}"
+
+
+@rule(
+    "C30.packed",
+    "Long playlists are compressed",
+    "server",
+    severity="warning",
+    hint="Serve .m3u8 and .mpd with Content-Encoding: gzip; they shrink to a tenth.",
+)
+def lists_are_packed(package: Package) -> Found:
+    """Playlists that are sent as they are, though gzip was asked for."""
+    for address, served in package.access.served.items():
+        if _path(address).endswith(LISTS) and served.size > LONG_BYTES and not served.encoding:
+            yield package.name(address), f"its {served.size} bytes are sent as they are"
 
 
 def _path(address: str) -> str:
