@@ -3,6 +3,7 @@
 import functools
 import gzip
 import http.server
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,10 +52,18 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         """Nobody reads it."""
 
 
+class Server(http.server.ThreadingHTTPServer):
+    """Does not mind that somebody has read enough and hangs up."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @pytest.fixture
 def server(good: Path) -> Iterator[str]:
     handler = functools.partial(Handler, directory=str(good))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+    with Server(("127.0.0.1", 0), handler) as running:
         thread = threading.Thread(target=running.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{running.server_port}"
