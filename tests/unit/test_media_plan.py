@@ -43,6 +43,8 @@ def source(width: int = 1920, height: int = 1080, *, shape: Fraction = Fraction(
         time_base=TICK,
         start_s=Fraction(0),
         duration_s=None,
+        frames=0,
+        field_order="progressive",
         is_interlaced=False,
         colour=Colour(),
         hdr=hdr,

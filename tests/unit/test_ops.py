@@ -115,7 +115,8 @@ def test_a_repeated_completion_is_known_by_its_end(ended_by, ended_for, accepted
     ],
 )
 def test_a_failure_ends_by_its_attempts(attempt, retryable, status, delay_s):
-    context = {"id": 7, "job_id": "j", "attempt": attempt, "max_attempts": 3, "refunds": 0, "retry": "{}"}
+    task = {"id": 7, "job_id": "j", "attempt": attempt, "max_attempts": 3, "refunds": 0}
+    context = {**task, "retry": "{}", "error": None}
     answers, asked = play(
         report.fail("w", [Failure(HELD, "boom", retryable)], luck=lambda: 0.0),
         {"failure_context": [context], "fail_tasks": [{"id": 7, "job_id": "j", "status": status}]},

@@ -17,6 +17,8 @@ BETWEEN = Fraction(115, 100)
 """A source this much larger than the next size gets a rung of its own size."""
 BUFFER_S = 2
 GOOD_SHORT = 720
+KBPS_LEAST = 100
+"""The first picture alone needs it, however small it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ def _rung(step: Step, wide: Fraction, high: Fraction, rate: Fraction, family: Fa
     width, height = _even(wide * scale), _even(high * scale)
     usual = step.short * step.short * USUAL_SHAPE
     share = float(Fraction(width * height) / usual) * float(rate / USUAL_RATE) ** RATE_POWER
-    max_kbps = max(round(step.max_kbps * share), 1)
+    max_kbps = max(round(step.max_kbps * share), KBPS_LEAST)
     return Rung(
         name=f"{step.short}p{_ending(family)}",
         width=width,
