@@ -150,9 +150,12 @@ def test_segments_cover_every_frame_once_on_the_grid(
 
 
 def test_a_short_source_is_not_cut_and_a_long_one_at_its_keys():
-    short = plan(source(), even(Fraction(25), 1500), WEB).picture
+    short = plan(source(), even(Fraction(25), 1499), WEB).picture
     assert short
     assert len(short.segments) == 1
+    few = plan(source(), even(Fraction(25), 2000, key_every=300), WEB).picture
+    assert few
+    assert [segment.count for segment in few.segments] == [750, 600, 650]
     index = even(Fraction(25), 25 * 600, key_every=300)
     cut = plan(source(), index, WEB).picture
     assert cut

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 from typing import Any, Literal
 
 from takeup.media import chapters
@@ -34,6 +35,8 @@ KEYS_A_FRAGMENT = 3
 SEGMENT_S = 30
 WHOLE_S = 60
 """A shorter source is not cut: starting twice costs more than it gains."""
+MANY = 8
+"""So many segments keep the slots busy however long each is."""
 CHANNELS_MAX = 6
 MATRICES = {
     "bt709": "bt709", "smpte170m": "bt601", "bt470bg": "bt601", "fcc": "fcc", "smpte240m": "smpte240m",
@@ -246,14 +249,21 @@ def constant_rate(index: Index) -> Fraction:
 def _segments(
     index: Index, rate: Fraction, frames: int, fragment: int, segment_s: float | None
 ) -> tuple[Segment, ...]:
-    """Pieces of whole fragments, each of about `segment_s`, cut where the source has a key if one is near."""
+    """Parts of whole fragments, each of about `segment_s`; many are cut where the source has a key nearby.
+
+    A few are cut evenly instead: they are encoded at once, and the longest of them is waited for.
+    """
     if segment_s is None and frames < WHOLE_S * rate:
         return (Segment(0, 0, frames, index.keys[0]),)
     aim = max(round((segment_s or SEGMENT_S) * rate / fragment), 1)
+    fragments = ceil(Fraction(frames, fragment))
+    count = max(round(Fraction(fragments, aim)), 1)
+    reach = 1 if count >= MANY and aim > 2 else 0  # noqa: PLR2004 - edges that move must not meet
     edges = [0]
-    while frames - edges[-1] > (aim + aim // 2) * fragment:
-        near = [edges[-1] + n * fragment for n in range(max(aim - 1, 1), aim + 2)]
-        edges.append(min((e for e in near if e < frames), key=lambda edge: _cost(index, rate, edge)))
+    for number in range(1, count):
+        even = round(Fraction(fragments * number, count))
+        near = [n * fragment for n in range(even - reach, even + reach + 1)]
+        edges.append(min(near, key=lambda edge: (_cost(index, rate, edge), abs(edge - even * fragment))))
     edges.append(frames)
     return tuple(
         Segment(number, first, after - first, index.key_before(tick_of(index, rate, first)))
