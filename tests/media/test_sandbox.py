@@ -58,6 +58,17 @@ async def test_s72_no_socket_of_any_kind(code: str, sandbox: str):
             server.recv(1)
 
 
+@pytest.mark.skipif(not LANDLOCK, reason="this kernel has no Landlock")
+async def test_a_device_is_reached_only_by_who_works_with_it():
+    code = "open('/dev/full', 'wb', buffering=0).write(b'x')"
+    reads = (Path(sys.base_prefix), Path(sys.prefix))
+    told = []
+    for devices in ((), (Path("/dev/full"), Path("/dev/nothing"))):
+        ended = await run_child([PYTHON, "-I", "-c", code], guard=Guard(reads=reads, devices=devices))
+        told.append(ended.stderr.splitlines()[-1].split(":")[0])
+    assert told == ["PermissionError", "OSError"]
+
+
 async def test_without_a_sandbox_it_is_heard():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(("127.0.0.1", 0))

@@ -13,7 +13,9 @@ PARENT = 1
 SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/sys/devices/system")
 
 
-def around(reads: Sequence[Path], writes: Sequence[Path], cwd: Path) -> tuple[str, ...]:
+def around(
+    reads: Sequence[Path], writes: Sequence[Path], cwd: Path, devices: Sequence[Path] = ()
+) -> tuple[str, ...]:
     """The words before a command that put it in a room with these paths alone."""
     bwrap = shutil.which("bwrap") or "bwrap"
     words = [bwrap, "--unshare-all", "--die-with-parent", "--proc", "/proc", "--dev", "/dev"]
@@ -24,6 +26,9 @@ def around(reads: Sequence[Path], writes: Sequence[Path], cwd: Path) -> tuple[st
             seen.append(path)
     for path in writes:
         words += ["--bind", str(path), str(path)]
+    for path in devices:
+        words += ["--dev-bind-try", str(path), str(path)]
+    words += ["--ro-bind-try", "/sys", "/sys"] if devices else []
     is_seen = any(cwd.is_relative_to(path) for path in (*seen, *writes))
     return (*words, "--chdir", str(cwd) if is_seen else "/", "--")
 

@@ -52,6 +52,8 @@ class Guard:
     reads: tuple[Path, ...] = ()
     writes: tuple[Path, ...] = ()
     """Folders in which it may make and change files."""
+    devices: tuple[Path, ...] = ()
+    """Parts of the machine that it works with, or folders of them; what is not there is passed over."""
     sandbox: str = BEST_EFFORT
     """As the setting of this name."""
 
@@ -62,7 +64,7 @@ class Guard:
             return self._launched(argv, runs, os.getpid())
         reads = (Path(launch.__file__), *runs, *self.reads)
         return (
-            *bubblewrap.around(reads, self.writes, cwd or Path.cwd()),
+            *bubblewrap.around(reads, self.writes, cwd or Path.cwd(), self.devices),
             *self._launched(argv, runs, bubblewrap.PARENT),
         )
 
@@ -87,6 +89,7 @@ class Guard:
             "runs": [str(path) for path in runs],
             "reads": [str(path) for path in self.reads],
             "writes": [str(path) for path in self.writes],
+            "devices": [str(path) for path in self.devices],
             "filter": calls.program().hex(),
         }
         return (sys.executable, "-I", "-S", launch.__file__, json.dumps(order), *argv)

@@ -28,6 +28,8 @@ RIGHTS_SINCE = {2: REFER, 3: TRUNCATE, 5: IOCTL_DEV}
 SYSTEM_READS = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/proc/cpuinfo", "/proc/meminfo",
                 "/sys/devices/system", "/dev/urandom", "/dev/zero")  # fmt: skip
 SYSTEM_WRITES = ("/dev/null",)
+DEVICE_READS = ("/sys/dev/char", "/sys/devices", "/proc/driver")
+"""Where drivers look what the machine has."""
 CANNOT_RUN = 126
 CPU_GRACE_S = 5
 """Between the signal that says why and the one that nobody can ignore."""
@@ -52,7 +54,7 @@ def main() -> None:
             lower(getattr(resource, name), amount)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if order["confined"]:
-        confine(order["runs"], order["reads"], order["writes"])
+        confine(order["runs"], order["reads"], order["writes"], order["devices"])
         refuse_calls(bytes.fromhex(order["filter"]))
     for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python; the command would go on ignoring them
         signal.signal(ignored, signal.SIG_DFL)
@@ -72,7 +74,7 @@ def lower(which: int, amount: int) -> None:
     resource.setrlimit(which, (min(amount, most), most))
 
 
-def confine(runs: list[str], reads: list[str], writes: list[str]) -> None:
+def confine(runs: list[str], reads: list[str], writes: list[str], devices: list[str]) -> None:
     """Let nothing be reached but these paths, and no network, as far as the kernel knows how."""
     version = landlock_version()
     if version < 1:
@@ -89,8 +91,10 @@ def confine(runs: list[str], reads: list[str], writes: list[str]) -> None:
         raise OSError(ctypes.get_errno(), "landlock_create_ruleset")
     for path in runs:
         allow(ruleset, path, EXECUTE | READ_FILE)
-    for path in (*SYSTEM_READS, *reads):
+    for path in (*SYSTEM_READS, *reads, *(DEVICE_READS if devices else ())):
         allow(ruleset, path, READ_FILE | READ_DIR)
+    for path in devices:
+        allow(ruleset, path, (READ_FILE | READ_DIR | WRITE_FILE | TRUNCATE | IOCTL_DEV) & rights)
     for path in SYSTEM_WRITES:
         allow(ruleset, path, (READ_FILE | WRITE_FILE | TRUNCATE) & rights)
     for path in writes:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 
 from takeup.child.guard import Guard
 from takeup.child.run import Ended, Watch, run_child
@@ -78,7 +79,7 @@ async def _encodes(binaries: Binaries, name: str, picture_range: Range) -> bool:
     ended = await _ask(
         binaries, "-v", "error", "-nostdin", *encoder.device, "-f", "lavfi", "-i", source,
         "-vf", f"scale,format={form}", "-frames:v", "1", *options(_rung(encoder, picture_range), TRY_KEYS),
-        "-f", "null", "-",
+        "-f", "null", "-", devices=encoder.devices,
     )  # fmt: skip
     return ended.exit_code == 0
 
@@ -105,6 +106,7 @@ async def _encodes_sound(binaries: Binaries, name: str) -> bool:
     return ended.exit_code == 0
 
 
-async def _ask(binaries: Binaries, *arguments: str) -> Ended:
+async def _ask(binaries: Binaries, *arguments: str, devices: tuple[Path, ...] = ()) -> Ended:
     command = (str(binaries.ffmpeg), *arguments)
-    return await run_child(command, guard=Guard(), env=ENVIRONMENT, watch=Watch(wall_s=TRY_S_MAX))
+    guard = Guard(devices=devices)
+    return await run_child(command, guard=guard, env=ENVIRONMENT, watch=Watch(wall_s=TRY_S_MAX))

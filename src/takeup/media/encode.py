@@ -112,8 +112,8 @@ async def _encode_batch(
     tell: Callable[[Sequence[Rung], Progress], None],
 ) -> dict[str, Path]:
     files = {rung.name: folder / f"{rung.name}.mp4" for rung in batch}
-    device = ENCODERS[batch[0].encoder].device
-    before = [*device, *seek_to(picture, segment)]
+    encoder = ENCODERS[batch[0].encoder]
+    before = [*encoder.device, *seek_to(picture, segment)]
     after = ["-filter_complex", pictures_of(picture, segment, batch)]
     after += _outputs(picture, segment, batch, files)
     await tools.ffmpeg(
@@ -124,6 +124,7 @@ async def _encode_batch(
         on_progress=lambda progress: tell(batch, progress),
         wall_s=time_for(segment.count, batch),
         bytes_max=room_for(segment.count / picture.rate, batch),
+        devices=encoder.devices,
     )
     for name, file in files.items():
         _check(picture, segment, name, file)

@@ -1,6 +1,7 @@
 """The encoders that a profile may name: what each of them makes, and which are tried in which order."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Codec = Literal["h264", "hevc", "av1"]
@@ -14,6 +15,11 @@ X_PRESETS = (
 SVT_PRESETS = tuple(str(number) for number in range(14))
 NVENC_PRESETS, QSV_PRESETS, VAAPI_PRESETS = ("p5",), ("medium",), ("4",)
 EIGHT_BIT, TEN_BIT = "yuv420p", "yuv420p10le"
+CARDS_MAX = 8
+GRAPHICS = tuple(
+    Path("/dev", name)
+    for name in ("dri", "nvidiactl", "nvidia-uvm", *(f"nvidia{number}" for number in range(CARDS_MAX)))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,11 @@ class Encoder:
     def is_hardware(self) -> bool:
         """Whether it is a part of the machine and not a program."""
         return not self.name.startswith("lib")
+
+    @property
+    def devices(self) -> tuple[Path, ...]:
+        """What of the machine it works with."""
+        return GRAPHICS if self.is_hardware else ()
 
     def pixel_format(self, picture_range: Range) -> str:
         """The form of pixels it gets: HDR needs ten bits, everything plays eight."""

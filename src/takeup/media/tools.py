@@ -97,6 +97,7 @@ class Tools:
         stall_s: float = STALL_S,
         wall_s: float = WALL_S_MAX,
         bytes_max: int = FILE_BYTES_MAX,
+        devices: tuple[Path, ...] = (),
     ) -> Ended:
         """Make something of a source: options before the input, then filters, encoders and outputs.
 
@@ -115,6 +116,7 @@ class Tools:
             watch=watch,
             bytes_max=bytes_max,
             writes=writes,
+            devices=devices,
             on_line=reader.line,
         )
 
@@ -127,11 +129,12 @@ class Tools:
         watch: Watch,
         bytes_max: int,
         writes: Sequence[Path] = (),
+        devices: tuple[Path, ...] = (),
         **options: Any,
     ) -> Ended:
         cpu_s = math.ceil((watch.wall_s or WALL_S_MAX) * (os.cpu_count() or 1))
         limits = replace(self.limits, cpu_s=cpu_s, file_bytes=bytes_max)
-        guard = Guard(limits, reads=(source.path,), writes=tuple(writes), sandbox=self.sandbox)
+        guard = Guard(limits, (source.path,), tuple(writes), devices, self.sandbox)
         ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, watch=watch, **options)
         if ended.exit_code != 0 or ended.stopped:
             raise failure(ended, file_bytes=bytes_max)
