@@ -59,12 +59,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sources, one round")
     parser.add_argument("--record", action="store_true", help="write the results to bench/results/")
     parser.add_argument("--rounds", type=int, help="how often everything is measured")
+    parser.add_argument("--long-rounds", type=int, help="the same for the long source (default: as often)")
     parser.add_argument("--systems", nargs="+", choices=names, default=names, help="only these")
     args = parser.parse_args()
     short, long = (QUICK_SHORT, QUICK_LONG) if args.quick else (SHORT, LONG)
     rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
     started = time.monotonic()
-    results = {m.name: measure(m, args.systems, rounds, is_long=m is long) for m in (short, long)}
+    results = {
+        short.name: measure(short, args.systems, rounds, is_long=False),
+        long.name: measure(long, args.systems, args.long_rounds or rounds, is_long=True),
+    }
     command = shlex.join(["make", "bench", "BENCH=transcode", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
     about = {**describe(None, PACKAGES, command, time.monotonic() - started), "ffmpeg": ffmpeg_version()}
     page = markdown(results, about)

@@ -109,7 +109,10 @@ def choose_rungs(ctx: Any, whole: Plan, source: Source) -> tuple[list[str], int 
     current = versions.current()
     if current is None:
         raise MediaError("only some rungs are wanted, but no version is published to take the others from")
-    former = Stored.load(versions.path(current) / PLAN)
+    try:
+        former = Stored.load(versions.path(current) / PLAN)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise MediaError("the published version is one of another Takeup; make all rungs again") from error
     if former.source != source.version or timeline(former.plan) != timeline(whole):
         raise MediaError("the published version was made of another source or plan; make all rungs again")
     return [name for name in there if name in wanted], current
