@@ -17,7 +17,7 @@ def demo(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_it_is_made_checked_killed_and_made_to_its_end(tmp_path: Path):
-    ran = demo(tmp_path, "here", "--seconds", "12")
+    ran = demo(tmp_path, "here", "--seconds", "12", "--size", "320x180")
     assert ran.returncode == 0, ran.stderr
     assert "ok: " in ran.stdout
     assert re.search("killed when [12] of 2 segments were made", ran.stderr)

@@ -14,4 +14,5 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     parser.add_argument(
         "--seconds", metavar="N", type=positive, default=24, help="how long the sample is (default: 24)"
     )
+    parser.add_argument("--size", metavar="WxH", default="1280x720", help="how large (default: 1280x720)")
     parser.set_defaults(run=later("demo_work", "demo"))

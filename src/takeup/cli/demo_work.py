@@ -16,7 +16,7 @@ from takeup.cli.progress import say
 from takeup.config import Settings
 from takeup.core.errors import InvalidInput, TakeupError
 from takeup.media import binaries
-from takeup.media.sample import RATE, SIZE, make_sample
+from takeup.media.sample import RATE, make_sample
 from takeup.store.ops.read import JobFilter
 
 SEGMENT_S = 6
@@ -36,8 +36,8 @@ async def demo(options: argparse.Namespace) -> int:
     """Make, stream, check, kill, resume, compare."""
     show = Show(options.folder)
     show.clear()
-    say(f"1. A sample of {options.seconds} s, {SIZE}, {RATE} frames a second, with sound")
-    await make_sample(binaries.find(), show.sample, options.seconds)
+    say(f"1. A sample of {options.seconds} s, {options.size}, {RATE} frames a second, with sound")
+    await make_sample(binaries.find(), show.sample, options.seconds, options.size)
     say(f"2. An adaptive stream of it, in pieces of work of {SEGMENT_S} s")
     show.takeup(*show.transcode)
     say("3. Every rule for such streams, and every picture against its source")
