@@ -45,7 +45,7 @@ check: setup ## format, lint, types, imports, tidy
 	$(BIN)/pytest -q tests/tidy
 
 test: setup ## the whole default suite on real databases (PYTEST_ARGS="-k claim" narrows it)
-	$(BIN)/pytest -n 3 $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 $(PYTEST_ARGS)
 
 bench: setup .venv-bench/.ready ## the measurements, next to raw SQL and to our peers (BENCH=engine for one of them)
 	@set -e; for bench in $(BENCH); do \

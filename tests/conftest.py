@@ -4,9 +4,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.long import is_long
 from tests.services import FLAVOURS, PgBouncerServer, PostgresServer
 
 GetPostgres = Callable[[str], PostgresServer]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Before pytest itself leaves out what is long."""
+    for item in items:
+        if is_long(item.nodeid):
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,8 @@ import asyncio
 import contextlib
 import random
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,15 +23,8 @@ from tests.services import PostgresServer  # noqa: E402
 OpenWorld = Callable[[str], contextlib.AbstractAsyncContextManager[World]]
 
 DATABASES = ("sqlite", "sqlite-memory", "duckdb", "postgres15", "postgres18")
-OTHER_KINDS = ("sqlite-memory", "postgres18")
-"""The same drivers once more, on another kind or version: some tests run on them only with `make chaos`."""
 STORES = ("oracle", *DATABASES)
 WITH_TRIGGERS = ("sqlite", "postgres15", "postgres18")
-
-
-def with_others_long(stores: Sequence[str]) -> list[Any]:
-    """These stores as parameters, the other kinds among them for the long run."""
-    return [pytest.param(name, marks=[pytest.mark.long] if name in OTHER_KINDS else []) for name in stores]
 
 
 async def prepare(dsn: str) -> None:

@@ -3,13 +3,13 @@
 import pytest
 
 from takeup.testing.conformance import CASES, run_case
-from tests.conformance.conftest import STORES, OpenWorld, with_others_long
+from tests.conformance.conftest import STORES, OpenWorld
 
 LARGE_STORES = ("oracle", "sqlite", "postgres15")
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if not case.large])
-@pytest.mark.parametrize("store", with_others_long(STORES))
+@pytest.mark.parametrize("store", STORES)
 async def test_case(store: str, name: str, open_world: OpenWorld):
     async with open_world(store) as world:
         await run_case(CASES[name], world)

@@ -8,13 +8,13 @@ import pytest
 from takeup.testing.conformance import World, check_fold
 from takeup.testing.conformance.walk import walk
 from takeup.testing.oracle import OracleStore
-from tests.conformance.conftest import DATABASES, OpenWorld, empty, with_others_long
+from tests.conformance.conftest import DATABASES, OpenWorld, empty
 
 WALKS_MAX = {"duckdb": 25}
 SECONDS_MAX = 8.0
 
 
-@pytest.mark.parametrize("store", with_others_long(DATABASES))
+@pytest.mark.parametrize("store", DATABASES)
 async def test_walks_end_as_the_oracle_says(store: str, open_world: OpenWorld, record_property):
     started = time.monotonic()
     count = 0

@@ -5,8 +5,6 @@ import secrets
 import time
 from pathlib import Path
 
-import pytest
-
 from takeup.core.model import Completion, WorkerSpec
 from takeup.pipelines.control import import_control
 from takeup.store.ops.claim import ClaimRequest
@@ -43,7 +41,6 @@ async def work(path: Path) -> int:
     return done
 
 
-@pytest.mark.long
 async def test_ten_thousand_rows(tmp_path: Path, capsys, record_property):
     path = old_file(tmp_path / "old.duckdb", [], None)
     fill(path)

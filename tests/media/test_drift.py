@@ -63,7 +63,6 @@ def flash_and_beep(tools: Tools, stream: Path, near_s: float) -> tuple[float, fl
     return flash, start + first / HERTZ
 
 
-@pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_two_hours_do_not_drift_by_a_millisecond(tools: Tools, tmp_path: Path):
     made = film(tools, tmp_path)

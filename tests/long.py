@@ -1,0 +1,21 @@
+"""Which tests run only with `make chaos`: they take minutes, or say on another store or source what others say."""
+
+import re
+
+LONG = (
+    r"media/test_drift\.py::",
+    r"media/test_killing\.py::test_killed_twenty_times",
+    r"control/test_(engine_run|ten_thousand)\.py::",
+    r"sim/test_schedules\.py::test_no_schedule_breaks_an_invariant\[([4-9]|1\d)\]",
+    r"conformance/test_(cases\.py::test_case|walks\.py::.*)\[(sqlite-memory|postgres18)",
+    r"conformance/test_cases\.py::test_case\[duckdb-(matrix|matrix_other|outbox|late|archive|fan)\.",
+    r"cli/test_control\.py::.*\[duckdb\]",
+    r"control/test_import_kill\.py::.*\[control import\.(after backup|after batch#[23])\]",
+    r"media/test_kinds\.py::.*\[(portrait|cinema|old television|23\.976|29\.97|50|60|webm|avi|mpeg-ps|gif"
+    r"|three languages|longer sound|shorter sound|hlg|turned by 180|no sound|late start)\]",
+)
+
+
+def is_long(name: str) -> bool:
+    """Whether the test of this name is one of them."""
+    return any(re.search(pattern, name) for pattern in LONG)
