@@ -144,6 +144,7 @@ class App:
                 defer_s=settings.worker_defer,
                 heartbeat_s=settings.worker_heartbeat_interval,
                 glance_s=settings.worker_order_interval,
+                news_s=settings.worker_progress_interval,
                 drain_s=settings.worker_drain_timeout,
                 grace_s=settings.recovery_grace,
                 reserve_bytes=settings.disk_reserve_mb * 1024 * 1024,

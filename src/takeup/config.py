@@ -50,6 +50,7 @@ class Settings:
     worker_poll_interval: float = setting(1.0, "How long an idle worker waits before it looks again.", "s")
     worker_heartbeat_interval: float = setting(30.0, "How often a worker says that it lives.", "s")
     worker_order_interval: float = setting(0.5, "How often a worker looks for cancelled tasks.", "s")
+    worker_progress_interval: float = setting(2.0, "How often the progress of a task is written down.", "s")
     worker_drain_timeout: float = setting(300.0, "How long a stopping worker lets its tasks go on.", "s")
     worker_defer: float = setting(60.0, "How long work is left to workers that it prefers.", "s")
     worker_offline_threshold_minutes: float = setting(5.0, "Silent for so long, a worker is offline.", "min")

@@ -61,6 +61,34 @@ async def test_nothing_that_a_stage_left_behind_outlives_its_worker(small_scene:
     assert (await small_scene.finished(await small_scene.act("nothing"))).status == "completed"
 
 
+LONG_LEASE = """
+import time
+from pathlib import Path
+
+from takeup import Pipeline
+
+patient = Pipeline("patient", lease="10m")
+
+
+@patient.stage()
+def work(ctx):
+    ctx.progress(50, "half")
+    while not Path(ctx.spec["go"]).exists():
+        time.sleep(0.05)
+"""
+
+
+async def test_progress_is_seen_long_before_its_lease_is_renewed(small_scene: Scene, tmp_path: Path):
+    await small_scene.start_worker_on(tmp_path / "patient.py", LONG_LEASE)
+    go = tmp_path / "go"
+    job_id = await small_scene.submit("patient", {"go": str(go)})
+    async with asyncio.timeout(20):
+        while (await small_scene.store.read.progress(job_id)).stages[0].percent_sum < 50:
+            await asyncio.sleep(0.05)
+    go.touch()
+    assert (await small_scene.finished(job_id)).status == "completed"
+
+
 async def test_a_stalled_stage_and_an_endless_one_are_stopped(small_scene: Scene):
     await small_scene.start_worker("w", slots=2)
     stalled = await small_scene.submit("idle")

@@ -18,7 +18,7 @@ log = logger("keeper")
 
 
 class Keeper:
-    """Renews each lease at a third of its length, and asks between renewals whether it still holds."""
+    """Renews each lease at a third of its length, or earlier to tell of progress."""
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Keeper:
         clock: Callable[[], float],
         obey: Callable[[Holding, Answer], None],
         glance_every_s: float,
+        news_every_s: float,
     ) -> None:
         """`obey` is called with every answer that is more than `continue`."""
         self._source = source
@@ -37,6 +38,7 @@ class Keeper:
         self._clock = clock
         self._obey = obey
         self._glance_every_s = glance_every_s
+        self._news_every_s = news_every_s
         self._glance_at = 0.0
         self._breaker = Breaker(last_s=2.0)
         self.status = "active"
@@ -62,9 +64,16 @@ class Keeper:
                 await self._glance()
             except TakeupError as error:  # renewing is more urgent, and is tried whatever this says
                 log.warning("no orders seen", error=str(error))
-        due = [holding for holding in self._hand if holding.renew_at <= now and holding.stopping != "lost"]
+        due = [holding for holding in self._hand if self._is_due(holding, now)]
         for start in range(0, len(due), BATCH_MAX):
             await self._renew(due[start : start + BATCH_MAX])
+
+    def _is_due(self, holding: Holding, now: float) -> bool:
+        """A third of its length is over, or there is progress that people have waited for long enough."""
+        if holding.stopping == "lost":
+            return False
+        is_told = not holding.has_news or now < holding.asked_at + self._news_every_s
+        return holding.renew_at <= now or (not is_told and holding.renew_at < float("inf"))
 
     async def _renew(self, due: list[Holding]) -> None:
         asked_at = self._clock()

@@ -21,6 +21,8 @@ class WorkerOptions:
     heartbeat_s: float = 15.0
     glance_s: float = 1.0
     """How often it looks whether a task of its own was cancelled."""
+    news_s: float = 2.0
+    """How often it writes down how far a task is."""
     drain_s: float = 300.0
     """How long running tasks may go on once it is told to stop."""
     grace_s: float = 120.0

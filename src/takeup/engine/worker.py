@@ -70,7 +70,13 @@ class Worker:
         self._endings = Endings(self._reporter, self._notes, (self._artifacts, self._scratch))
         self._answers = Answers(source, self.runners, self._endings, clock)
         self._keeper = Keeper(
-            source, self.id, self.hand, clock=clock, obey=self._obey, glance_every_s=options.glance_s
+            source,
+            self.id,
+            self.hand,
+            clock=clock,
+            obey=self._obey,
+            glance_every_s=options.glance_s,
+            news_every_s=options.news_s,
         )
         self._claimer = Claimer(
             source,
