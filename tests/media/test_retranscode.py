@@ -1,8 +1,11 @@
 """A stream that is made again while people play it: whole versions only, rungs kept, and a way back."""
 
+import json
 import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -109,6 +112,9 @@ def test_published_early_the_lowest_rung_comes_first_and_the_rest_follows(tools:
     subprocess.run([tools.binaries.ffmpeg, "-v", "error", *made], check=True, timeout=60)
     ran = takeup(tmp_path, "transcode", large, "-o", "out", "--early")
     assert ran.returncode == 0, ran.stdout
+    with closing(sqlite3.connect(tmp_path / "takeup-data" / "takeup.db")) as connection:
+        ((early,),) = connection.execute("SELECT result FROM tasks WHERE stage = 'early'").fetchall()
+    assert json.loads(early)["verdict"].startswith("checked: ")
     names = [{p.name for p in (tmp_path / "out" / v).glob("*p")} for v in ("v1", "v2")]
     assert names == [{"240p", "720p"}, {"240p", "360p", "480p", "720p", "1080p"}]
     assert contents(tmp_path / "out" / "v1" / "720p") == contents(tmp_path / "out" / "v2" / "720p")

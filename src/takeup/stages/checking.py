@@ -1,11 +1,12 @@
 """The gate before publication: a package that breaks a rule, or shows other pictures, stays in."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from takeup.media import package
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
-from takeup.stages.planned import planned_source, stored_plan, tools_for
+from takeup.stages.planned import Stored, planned_source, stored_plan, tools_for
 
 if TYPE_CHECKING:
     from takeup.media.check.judge import Step
@@ -18,7 +19,12 @@ SHARES = {"read": (0.0, 20.0), "decode": (20.0, 60.0), "compare": (60.0, 100.0)}
 
 
 async def check_package(ctx: Any) -> dict[str, Any]:
-    """Hold the package to the rules; what is found wrong is the reason of the failure.
+    """Hold the package to the rules before it is published."""
+    return await hold_to_rules(ctx, stored_plan(ctx), ctx.inputs["package"].path(package.MASTER).parent)
+
+
+async def hold_to_rules(ctx: Any, stored: Stored, folder: Path) -> dict[str, Any]:
+    """Judge the package in this folder; what is found wrong is the reason of the failure.
 
     To decode all of it again and to compare every picture costs about a tenth of the encoding: that is done
     where the spec asks for it. Else the pictures of a long source are compared in some places.
@@ -26,8 +32,7 @@ async def check_package(ctx: Any) -> dict[str, Any]:
     from takeup.media.check.access import open_access  # noqa: PLC0415 - only who checks loads the rules
     from takeup.media.check.judge import check  # noqa: PLC0415
 
-    folder = ctx.inputs["package"].path(package.MASTER).parent
-    is_full, stored = ctx.spec.get("check") == FULL, stored_plan(ctx)
+    is_full = ctx.spec.get("check") == FULL
     sample = None if is_full else places(stored.plan)
     source = planned_source(ctx, stored) if is_full or sample else None
 

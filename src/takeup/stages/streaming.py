@@ -11,6 +11,7 @@ from takeup.media import audio, entry, package, poster, storyboard, texts
 from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.ladder import Rung
 from takeup.media.plan import Plan
+from takeup.stages.checking import hold_to_rules
 from takeup.stages.planned import PLAN, Stored, planned_source, stored_plan, text_of, tools_for
 from takeup.stages.transcoding import FIRST, REST
 
@@ -31,11 +32,12 @@ def publish(ctx: Any) -> dict[str, Any]:
 
 
 async def publish_early(ctx: Any) -> dict[str, Any]:
-    """Serve what is there before the rest is made."""
+    """Serve what is there before the rest is made, once it passed the check."""
     stored = stored_plan(ctx)
     folder = ctx.scratch / "early"
     folder.mkdir()
     summary = await _package(ctx, stored, stored.stages[FIRST], folder)
+    summary |= await hold_to_rules(ctx, stored, folder)
     return summary | await asyncio.to_thread(_publish, ctx, folder, f"{ctx.job_id} early")
 
 
