@@ -3,11 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from takeup.media import audio, encode, package, plan, profile, texts
+from takeup.media import profile
 from takeup.media.profile import Profile
-from takeup.media.source import look_at
-from takeup.media.survey import survey
 from takeup.media.tools import Tools
+from tests.media.building import build
 
 TINY = """
 name = "tiny"
@@ -53,18 +52,6 @@ def make_source(tools: Tools, file: Path, *filters: str) -> Path:
 
 async def make_package(tools: Tools, file: Path, folder: Path, name: str = "") -> Path:
     """A package of this source, as `takeup transcode` makes it with a profile, or with two small rungs."""
-    work, out = folder / "work", folder / "out"
-    work.mkdir(parents=True)
-    out.mkdir()
-    source = look_at(file)
-    found = await survey(tools, source)
-    wanted = profile.load(name) if name else tiny_profile(folder)
-    whole = plan.plan(found.probe, found.index, wanted)
-    made = []
-    for segment in whole.picture.segments if whole.picture else ():
-        (work / str(segment.number)).mkdir()
-        made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
-    sounds = {s.stream: (await audio.encode(tools, source, whole, s, work)).path for s in whole.sounds}
-    words = {t.stream: await texts.encode(tools, source, whole, t, work) for t in whole.texts}
-    package.package(whole, [one.files for one in made], sounds, out, texts=words)
-    return out
+    folder.mkdir(parents=True, exist_ok=True)
+    await build(tools, file, folder, profile.load(name) if name else tiny_profile(folder))
+    return folder / "out"

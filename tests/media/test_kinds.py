@@ -32,6 +32,6 @@ def made(tools: Tools, name: str, folder: Path) -> Path:
 @pytest.mark.parametrize("name", KINDS)
 async def test_it_becomes_a_package_that_passes(tools: Tools, tmp_path: Path, name: str):
     file = made(tools, name, tmp_path)
-    await build(tools, look_at(file), tmp_path)
-    report = await check(open_access(str(tmp_path / "package")), tools, look_at(file), is_thorough=True)
+    await build(tools, file, tmp_path, with_stills=True)
+    report = await check(open_access(str(tmp_path / "out")), tools, look_at(file), is_thorough=True)
     assert report.findings == [], "\n".join(f"{f.rule} {f.where}: {f.message}" for f in report.findings)

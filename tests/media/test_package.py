@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from takeup.media import audio, encode, fmp4, package, plan, profile, streams, texts
+from takeup.media import audio, encode, fmp4, package, plan, streams
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
-from takeup.media.source import look_at
-from takeup.media.survey import survey
 from takeup.media.tools import Tools
+from tests.media.building import build
 from tests.media.conftest import Make, frame_hashes
 
 SHORT_S = 2
@@ -25,20 +24,7 @@ async def packed(tools: Tools, file: Path, folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(plan, "WHOLE_S", 0)
     monkeypatch.setattr(plan, "KEY_EVERY_S", 1)
     monkeypatch.setattr(plan, "KEYS_A_FRAGMENT", 2)
-    source = look_at(file)
-    found = await survey(tools, source)
-    whole = plan.plan(found.probe, found.index, profile.load("web-h264"), segment_s=SHORT_S)
-    work = folder / "work"
-    work.mkdir()
-    made = []
-    for segment in whole.picture.segments if whole.picture else ():
-        (work / str(segment.number)).mkdir()
-        made.append(await encode.encode(tools, source, whole, segment, work / str(segment.number)))
-    sounds = {s.stream: (await audio.encode(tools, source, whole, s, work)).path for s in whole.sounds}
-    words = {t.stream: await texts.encode(tools, source, whole, t, work) for t in whole.texts}
-    (folder / "out").mkdir()
-    package.package(whole, [one.files for one in made], sounds, folder / "out", texts=words)
-    return whole
+    return await build(tools, file, folder, segment_s=SHORT_S)
 
 
 def ask(tools: Tools, *arguments: str | Path) -> list[str]:

@@ -32,8 +32,8 @@ def grey(tools: Tools, file: Path, filters: str = "null") -> bytes:
 
 
 async def poster_of(tools: Tools, file: Path, folder: Path) -> tuple[Plan, Path]:
-    _, whole = await build(tools, look_at(file), folder)
-    return whole, folder / "package" / poster.NAME
+    whole = await build(tools, file, folder, with_stills=True)
+    return whole, folder / "out" / poster.NAME
 
 
 def light(tools: Tools, file: Path) -> float:
