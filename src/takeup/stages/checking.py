@@ -26,7 +26,7 @@ async def check_package(ctx: Any) -> dict[str, Any]:
 async def hold_to_rules(ctx: Any, stored: Stored, folder: Path) -> dict[str, Any]:
     """Judge the package in this folder; what is found wrong is the reason of the failure.
 
-    To decode all of it again and to compare every picture costs about a tenth of the encoding: that is done
+    To decode all of it again and to compare every picture costs about a quarter of the encoding: that is done
     where the spec asks for it. Else the pictures of a long source are compared in some places.
     """
     from takeup.media.check.access import open_access  # noqa: PLC0415 - only who checks loads the rules
