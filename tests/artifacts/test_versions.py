@@ -57,6 +57,16 @@ def test_the_newest_is_served_and_the_one_before_can_be_again(tmp_path: Path):
     assert seen(stream) == ["two 1", "two 2"]
 
 
+def test_links_of_somebody_else_stay(tmp_path: Path):
+    stream = tmp_path / "stream"
+    publish(stream, make(tmp_path, "one"), "job 1")
+    (stream / "mine").symlink_to(tmp_path)
+    (stream / "gone").symlink_to("current/entry/gone")
+    publish(stream, make(tmp_path, "two"), "job 2")
+    assert (stream / "mine").readlink() == tmp_path
+    assert not (stream / "gone").is_symlink()
+
+
 def test_who_is_in_stays_in_the_version_he_entered(tmp_path: Path):
     stream = tmp_path / "stream"
     publish(stream, make(tmp_path, "one"), "job 1")

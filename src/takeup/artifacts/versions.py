@@ -61,10 +61,7 @@ class Versions:
 
     def current(self) -> int | None:
         """The version that is served."""
-        try:
-            match = NAME.match(os.readlink(self.folder / CURRENT))  # noqa: PTH115 - the link itself, unread
-        except OSError:
-            return None
+        match = NAME.match(_target(self.folder / CURRENT))
         return int(match[1]) if match else None
 
     def path(self, number: int) -> Path:
@@ -120,8 +117,7 @@ class Versions:
         (new / ENTRY).mkdir()
         for name, data in entries(f"v{number}").items():
             (new / ENTRY / name).write_bytes(data)
-        facts = {"origin": origin, "entries": sorted(p.name for p in (new / ENTRY).iterdir())}
-        write_durably(new / FACTS, new / f"{FACTS}.new", json.dumps(facts).encode())
+        write_durably(new / FACTS, new / f"{FACTS}.new", json.dumps({"origin": origin}).encode())
         _sync_tree(new)
         point("versions.before place")
         new.rename(self.path(number))
@@ -136,14 +132,14 @@ class Versions:
         for name in sorted(names):
             self._link(name, f"{CURRENT}/{ENTRY}/{name}")
         for path in self.folder.iterdir():
-            if path.is_symlink() and path.name != CURRENT and path.name not in names:
+            if path.name not in names and _target(path).startswith(f"{CURRENT}/"):
                 path.unlink()
         (self.path(number) / SERVED).touch()
         sync_folder(self.folder)
 
     def _link(self, name: str, target: str) -> None:
         link, swap = self.folder / name, self.folder / SWAP
-        if link.is_symlink() and os.readlink(link) == target:  # noqa: PTH115 - the link itself
+        if _target(link) == target:
             return
         swap.unlink(missing_ok=True)
         swap.symlink_to(target)
@@ -176,6 +172,14 @@ class Versions:
                         raise Conflict(f"{self.folder} is being changed by another process") from None
                     time.sleep(LOCK_LOOK_S)
             yield
+
+
+def _target(link: Path) -> str:
+    """Where a link leads; nowhere if it is none."""
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
 
 
 def _link_or_copy(source: str, target: str) -> str:
