@@ -18,7 +18,8 @@ from takeup.core.ids import digest
 from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
-from takeup.dispatch.bell import Bell, FileBell, NotifyBell
+from takeup.dispatch.bell import Bell, NotifyBell
+from takeup.dispatch.file_bell import FileBell
 from takeup.engine.archiver import Archiver
 from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
@@ -175,7 +176,9 @@ def bell_of(store: Store) -> Bell:
     driver: Any = store.driver
     if driver.dialect.name == "postgres":
         return NotifyBell(driver.notify, driver.listen)
-    return FileBell(driver.mark) if driver.dialect.name == "sqlite" else Bell()
+    if driver.dialect.name == "sqlite" and driver.log_file is not None:
+        return FileBell(driver.log_file)
+    return Bell()
 
 
 def make_folder(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from takeup.core.errors import InvalidInput, InvalidPipeline, StoreUnavailable, UnknownPipeline
 from takeup.core.ids import Token
 from takeup.core.model import Brief, Lease
-from takeup.dispatch.bell import EVERYTHING, NAMES_MAX, Bell, FileBell, NotifyBell
+from takeup.dispatch import file_bell
+from takeup.dispatch.bell import EVERYTHING, NAMES_MAX, Bell, NotifyBell
 from takeup.engine import wire
 from takeup.engine.holding import Hand, Holding, margin_s
 from takeup.engine.loop import Breaker, keep_running, pause
@@ -137,11 +139,26 @@ async def test_a_hint_travels_with_a_commit_only_now_and_then():
     assert Bell().hint("work") == ""
 
 
-async def test_a_commit_of_another_process_rings():
-    marks = iter([1, 1, *[2] * 1000])
-    bell = FileBell(lambda: next(marks))
-    await asyncio.wait_for(pause(asyncio.Event(), bell.listen("work"), 60), 5)
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_every_write_of_another_process_rings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool
+):
+    if not is_told:
+        monkeypatch.setattr(file_bell, "watch", lambda _: None)
+    file = tmp_path / "takeup.db-wal"
+    file.write_bytes(b"")
+    bell = file_bell.FileBell(str(file))
+    ear = bell.listen("work")
+    for _ in range(3):
+        writing = await asyncio.create_subprocess_exec("sh", "-c", f"echo more >> {file}")
+        await asyncio.wait_for(pause(asyncio.Event(), ear, 60), 5)
+        assert ear.take() == {EVERYTHING}
+        await writing.wait()
     await bell.close()
+
+
+def test_a_file_that_cannot_be_watched_is_looked_at(tmp_path: Path):
+    assert file_bell.watch(str(tmp_path / "missing")) is None
 
 
 def test_pauses_grow_and_end_with_success():

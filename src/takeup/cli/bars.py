@@ -27,6 +27,8 @@ REFRESHES_A_SECOND = 8
 class Bars:
     """The bars on standard error."""
 
+    every_s = 0.0
+
     def __init__(self, console: Console | None = None) -> None:
         """Nothing is drawn before the job is known."""
         self._forecast = Forecast()

@@ -16,14 +16,19 @@ from takeup.core.progress import JobProgress, Part
 from takeup.store.store import ReadStore
 
 LOOK_EVERY_S = 0.4
-IDLE_LOOKS = 3
-"""After so many looks at which nothing ran, it is said why."""
+SHOW_EVERY_S = 0.8
+"""Lines tell what changed in whole steps, so they need not be as lively as bars."""
+IDLE_S = 1.0
+"""When nothing ran for so long, it is said why."""
 FILES_SHOWN_MAX = 5
 """More files of one stage than this are only counted."""
 
 
 class Display(Protocol):
     """Where progress is shown."""
+
+    every_s: float
+    """How often it is worth to look how far everything is."""
 
     def show(self, job: Job, progress: JobProgress, why: str = "", parts: Sequence[Part] = ()) -> None:
         """Show the state of the job now, why nothing happens, and how far its parts are."""
@@ -42,18 +47,21 @@ async def follow(
     read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S, parts: Parts = no_parts
 ) -> Job:
     """Show the job until it is finished; answers with its last state."""
-    looks_idle = 0
+    idle_s = shown_s = 0.0
     with display() as shown:
         while True:
             job = await read.job(job_id)  # before the counts, so that those of its end are complete
-            progress = await read.progress(job_id)
             is_over = job.status in JOB.final
-            looks_idle = 0 if is_over or any(stage.running for stage in progress.stages) else looks_idle + 1
-            why = await _why(read, job_id) if looks_idle >= IDLE_LOOKS else ""
-            shown.show(job, progress, why, await parts(progress))
+            if is_over or shown_s <= 0:
+                progress = await read.progress(job_id)
+                idle_s = 0 if any(stage.running for stage in progress.stages) else idle_s
+                why = await _why(read, job_id) if idle_s >= IDLE_S and not is_over else ""
+                shown.show(job, progress, why, await parts(progress))
+                shown_s = shown.every_s
             if is_over:
                 return job
             await asyncio.sleep(every_s)
+            idle_s, shown_s = idle_s + every_s, shown_s - every_s
 
 
 async def _why(read: ReadStore, job_id: str) -> str:
@@ -74,6 +82,8 @@ def display() -> Iterator[Display]:
 
 class Lines:
     """One line whenever something changed."""
+
+    every_s = SHOW_EVERY_S
 
     def __init__(self) -> None:
         """Nothing was said yet."""

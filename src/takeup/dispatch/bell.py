@@ -2,7 +2,7 @@
 
 A ring may name what changed, as a speed-up of the speed-up. Rings within one process are immediate. How they
 travel between processes is up to the bell: PostgreSQL's NOTIFY, sent by the application a few times a second
-at most, or a look at the database file. Whoever hears nothing polls.
+at most, or the kernel that watches the database file. Whoever hears nothing polls.
 """
 
 import asyncio
@@ -17,7 +17,6 @@ NOTIFY_S_MIN, NOTIFY_S_MAX = 0.005, 0.1
 HINT_S_MIN = 0.02
 """How often a commit may carry a hint at most: such commits of one database wait for each other."""
 RECONNECT_S = 1.0
-LOOK_EVERY_S = 0.02
 
 
 class Ear:
@@ -160,28 +159,3 @@ class NotifyBell(Bell):
         sender, *names = text.split(",")
         if sender != self._id:  # its own ears heard it before it was sent
             self.ring_here(topic, names)
-
-
-class FileBell(Bell):
-    """Rings for every commit to a database file, whoever made it: a cheap look, many times a second."""
-
-    def __init__(self, mark: Callable[[], object]) -> None:
-        """`mark` changes with every commit to the file."""
-        super().__init__()
-        self._mark = mark
-        self._task = asyncio.create_task(self._look())
-
-    async def close(self) -> None:
-        """Stop looking."""
-        self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
-
-    async def _look(self) -> None:
-        seen = self._mark()
-        while True:
-            await asyncio.sleep(LOOK_EVERY_S)
-            mark = self._mark()
-            if mark != seen:
-                seen = mark
-                self.ring_all()

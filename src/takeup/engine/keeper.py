@@ -12,7 +12,7 @@ from takeup.engine.source import Source
 from takeup.telemetry.logs import logger
 
 BATCH_MAX = 500
-TICK_S = 0.1
+TICK_S = 0.25
 
 log = logger("keeper")
 

@@ -32,7 +32,7 @@ from takeup.telemetry.logs import logger
 from takeup.telemetry.redact import presentable
 
 CANCEL_GRACE_S = 1.0
-WATCH_TICK_S = 0.1
+WATCH_TICK_S = 0.25
 LEAVE_TIMEOUT_S = 2.0
 
 log = logger("worker")

@@ -130,7 +130,8 @@ class EmbeddedDriver:
         self, executor: ThreadPoolExecutor, session: Session, clock: Clock, path: Path | None = None
     ) -> None:
         """Use `open` instead: the session must be made in its thread."""
-        self._log_file = None if path is None else f"{path}-wal"
+        self.log_file = None if path is None else f"{path}-wal"
+        """What every commit of SQLite changes, whichever process made it."""
         self.dialect = session.dialect
         self._executor = executor
         self._session = session
@@ -163,16 +164,6 @@ class EmbeddedDriver:
             self._executor,
             lambda: run_op(self._session, self._clock, operation(*args, **kwargs), is_read=True),
         )
-
-    def mark(self) -> object:
-        """Something that changes with every commit to the file, whichever process made it."""
-        if self._log_file is None:
-            return None
-        try:
-            state = os.stat(self._log_file)  # noqa: PTH116 - asked many times a second
-        except OSError:
-            return None
-        return state.st_mtime_ns, state.st_size
 
     async def close(self) -> None:
         """Close the file and end the thread."""
