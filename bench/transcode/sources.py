@@ -29,8 +29,10 @@ class Material(NamedTuple):
 
 SHORT = Material("60 s of 1080p", 1920, 1080, 60, 60)
 LONG = Material("10 min of 720p", 1280, 720, 600, 60)
-QUICK_SHORT = Material("4 s of 180p", 320, 180, 4, 4)
-QUICK_LONG = Material("70 s of 180p", 320, 180, 70, 10)
+QUICK = {
+    "short": Material("4 s of 180p", 320, 180, 4, 4),
+    "long": Material("70 s of 180p", 320, 180, 70, 10),
+}
 
 
 def make(ffmpeg: Path, material: Material, folder: Path) -> Path:
