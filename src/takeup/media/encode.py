@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 
 from takeup.media.bounds import pixels, room_for, time_for
-from takeup.media.encoders import ENCODERS
+from takeup.media.encoders import ENCODERS, Encoder
 from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.fmp4 import load
 from takeup.media.ladder import Rung
@@ -113,7 +113,7 @@ async def _encode_batch(
 ) -> dict[str, Path]:
     files = {rung.name: folder / f"{rung.name}.mp4" for rung in batch}
     encoder = ENCODERS[batch[0].encoder]
-    before = [*encoder.device, *seek_to(picture, segment)]
+    before = [*encoder.device, *seek_to(picture, segment), *_decoding(encoder)]
     after = ["-filter_complex", pictures_of(picture, segment, batch)]
     after += _outputs(picture, segment, batch, files)
     await tools.ffmpeg(
@@ -147,6 +147,14 @@ def seek_to(picture: Picture, segment: Segment) -> list[str]:
     start = segment.seek * picture.time_base + 1 / (2 * picture.rate)
     skip = ["-seek_timestamp", "1", "-ss", decimal(start), "-noaccurate_seek"] if segment.number else []
     return ["-copyts", "-reinit_filter", "0", *skip]  # a source may change its size; the filters go on
+
+
+def _decoding(encoder: Encoder) -> list[str]:
+    """One thread decodes: there are as many children as cores, and more threads cost more than they bring.
+
+    Only an encoder outside the processor is fast enough to wait for it.
+    """
+    return [] if encoder.devices else ["-threads", "1"]
 
 
 def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> str:
