@@ -23,6 +23,7 @@ BRIGHT = (
 
 RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
     "plain": ("mp4", (*PICTURE, SMALL, *PICTURE, "sine=duration=8", *H264, "-c:a", "aac", "-shortest")),
+    "480 lines": ("mp4", (*PICTURE, "testsrc2=size=854x480:rate=25:duration=1", *H264)),
     "ntsc": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=30000/1001:duration=8", *H264)),
     "film": ("mkv", (*PICTURE, "testsrc2=size=320x180:rate=24000/1001:duration=8", *H264)),
     "fast": ("mp4", (*PICTURE, "testsrc2=size=320x180:rate=120:duration=4", *H264)),

@@ -82,6 +82,23 @@ async def test_a_segment_encoded_again_has_the_same_bytes(tools, make: Make, mon
     assert found[0] == found[1]
 
 
+async def test_a_rung_has_the_same_bytes_whoever_is_made_with_it(tools: Tools, make: Make, tmp_path: Path):
+    source = look_at(make("480 lines"))
+    seen = await survey(tools, source)
+    whole = plan.plan(seen.probe, seen.index, profile.load("web-h264"))
+    picture = whole.picture
+    assert picture
+    (half,) = [rung for rung in picture.rungs if rung.via]
+    alone = replace(whole, picture=replace(picture, rungs=(half,)))
+    found = []
+    for number, one in enumerate((whole, alone)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        made = await encode.encode(tools, source, one, picture.segments[0], folder)
+        found.append(made.files[half.name].read_bytes())
+    assert found[0] == found[1]
+
+
 async def test_missing_frames_are_noticed(tools, make: Make, monkeypatch, tmp_path: Path):
     source, whole, picture = await planned(tools, make("plain"), monkeypatch)
     last = picture.segments[-1]

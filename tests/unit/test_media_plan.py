@@ -71,6 +71,20 @@ def test_sizes_go_by_the_short_side_and_never_above_the_source():
     assert sizes(640, 480) == [(640, 480), (480, 360), (320, 240)]
 
 
+def test_a_rung_is_made_of_the_one_twice_as_large_that_is_made_of_the_source():
+    def via(*picture: int) -> list[tuple[str, str]]:
+        return [(rung.size, rung.via) for rung in ladder(*picture, Fraction(1), Fraction(30), H264)]
+
+    assert via(1920, 1080) == [
+        ("1920x1080", ""),
+        ("1280x720", ""),
+        ("854x480", ""),
+        ("640x360", "1280x720"),
+        ("426x240", "854x480"),
+    ]
+    assert dict(via(3840, 2160))["640x360"] == "", "the rung of 720 lines is made of another one itself"
+
+
 def test_a_source_between_two_sizes_gets_a_rung_of_its_own():
     assert sizes(1600, 900)[:2] == [(1600, 900), (1280, 720)]
     assert sizes(1300, 740)[0] == (1264, 720), "too near to the next size to be worth it"

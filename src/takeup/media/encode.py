@@ -20,6 +20,8 @@ from takeup.media.plan import Picture, Plan, Segment
 from takeup.media.source import Source
 from takeup.media.tools import OnProgress, Progress, Tools
 
+VERSION = 1
+"""Raised when the same plan would give other bytes."""
 SCALER = "flags=bicubic"
 TO_SDR = "scale=out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv:intent=perceptual"
 BT709 = "setparams=range=tv:colorspace=bt709:color_primaries=bt709:color_trc=bt709"
@@ -171,22 +173,37 @@ def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> st
     ]
     if picture.hdr and rungs[0].range == "sdr":
         chain += [TO_SDR, "format=yuv420p"]
-    sizes = len(rungs)
-    split = f"split={sizes}" + "".join(f"[p{n}]" for n in range(sizes))
-    scaled = [f"[p{n}]{_scaled(picture, rung)}[v{n}]" for n, rung in enumerate(rungs)]
+    makers = [_maker(rung, rungs) for rung in rungs]
+    scaled = []
+    for number, (rung, maker) in enumerate(zip(rungs, makers, strict=True)):
+        takers = [f"[p{n}]" for n, other in enumerate(makers) if other == number]
+        fork = f",split={1 + len(takers)}[v{number}]{''.join(takers)}" if takers else f"[v{number}]"
+        scaled.append(f"[p{number}]{_scaled(picture, rung, is_halved=maker is not None)}{fork}")
+    direct = [f"[p{number}]" for number, maker in enumerate(makers) if maker is None]
+    split = f"split={len(direct)}{''.join(direct)}"
     return ";".join([f"[0:{picture.stream}]" + ",".join([*chain, split]), *scaled])
 
 
-def _scaled(picture: Picture, rung: Rung) -> str:
+def _maker(rung: Rung, rungs: Sequence[Rung]) -> int | None:
+    """Which of these rungs has the pictures that this one halves, while they are still in memory."""
+    shared = (n for n, larger in enumerate(rungs) if larger.size == rung.via)
+    return None if ENCODERS[rung.encoder].uploads else next(shared, None)
+
+
+def _scaled(picture: Picture, rung: Rung, *, is_halved: bool) -> str:
+    """The pictures of a rung, of the source or of the rung twice as large; the same ones, whoever shares."""
+    chain = [] if is_halved or not rung.via else _sized(picture, rung, rung.via, is_first=True)
+    chain += _sized(picture, rung, rung.size, is_first=not (is_halved or chain))
+    return ",".join([*chain, "hwupload"] if ENCODERS[rung.encoder].uploads else chain)
+
+
+def _sized(picture: Picture, rung: Rung, size: str, *, is_first: bool) -> list[str]:
     """One size; SDR is told to be BT.709, and made so if it is not: untold, players guess by the size."""
-    encoder = ENCODERS[rung.encoder]
-    chain = [f"scale={rung.width}:{rung.height}:{SCALER}", "setsar=1"]
-    if rung.range == "sdr":
-        if not picture.hdr:
-            chain[0] += f":in_color_matrix={picture.matrix}:out_color_matrix=bt709:out_range=tv"
-        chain.append(BT709)
-    chain.append(f"format={encoder.pixel_format(rung.range)}")
-    return ",".join([*chain, "hwupload"] if encoder.uploads else chain)
+    scale = f"scale=s={size}:{SCALER}"
+    if rung.range == "sdr" and not picture.hdr and is_first:
+        scale += f":in_color_matrix={picture.matrix}:out_color_matrix=bt709:out_range=tv"
+    told = [BT709] if rung.range == "sdr" else []
+    return [scale, "setsar=1", *told, f"format={ENCODERS[rung.encoder].pixel_format(rung.range)}"]
 
 
 def _outputs(picture: Picture, segment: Segment, rungs: Sequence[Rung], files: dict[str, Path]) -> list[str]:

@@ -1,7 +1,7 @@
 """The rungs of a ladder: sizes by the short side of the picture, never larger than the source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 
@@ -15,6 +15,8 @@ RATE_POWER = 0.75
 """Twice the frames need less than twice the bits."""
 BETWEEN = Fraction(115, 100)
 """A source this much larger than the next size gets a rung of its own size."""
+ROUNDED = 2
+"""Sizes are even, so half of one may be off by this."""
 BUFFER_S = 2
 GOOD_SHORT = 720
 KBPS_LEAST = 100
@@ -37,6 +39,13 @@ class Rung:
     crf: int
     max_kbps: int
     buffer_kbits: int
+    via: str = ""
+    """The size of the rung twice as large that its pictures are made of, if there is one: half the work."""
+
+    @property
+    def size(self) -> str:
+        """As the scaler takes it."""
+        return f"{self.width}x{self.height}"
 
 
 def ladder(
@@ -49,7 +58,11 @@ def ladder(
     largest = family.rungs[0].short
     if not steps or (steps[0].short < largest and source_short >= steps[0].short * BETWEEN):
         steps.insert(0, _own(int(source_short), family))
-    return tuple(_rung(step, wide, high, rate, family) for step in steps)
+    rungs: list[Rung] = []
+    for step in steps:
+        rung = _rung(step, wide, high, rate, family)
+        rungs.append(replace(rung, via=next((larger.size for larger in rungs if _is_half(rung, larger)), "")))
+    return tuple(rungs)
 
 
 def early_rungs(rungs: Sequence[Rung]) -> list[str]:
@@ -57,6 +70,12 @@ def early_rungs(rungs: Sequence[Rung]) -> list[str]:
     safe = sorted((r for r in rungs if r.is_critical), key=lambda rung: min(rung.width, rung.height))
     good = [rung for rung in safe if min(rung.width, rung.height) <= GOOD_SHORT]
     return list(dict.fromkeys(rung.name for rung in (*safe[:1], *good[-1:])))
+
+
+def _is_half(rung: Rung, larger: Rung) -> bool:
+    """Whether it is half as wide and high, but for rounding; only of what is made of the source itself."""
+    sides = ((rung.width, larger.width), (rung.height, larger.height))
+    return not larger.via and all(abs(2 * ours - theirs) <= ROUNDED for ours, theirs in sides)
 
 
 def _own(short: int, family: Family) -> Step:

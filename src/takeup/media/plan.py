@@ -20,7 +20,7 @@ from takeup.media.ladder import Rung, ladder
 from takeup.media.probe import Audio, Chapter, Probe, Text, Video
 from takeup.media.profile import Family, Profile
 
-VERSION = 2
+VERSION = 3
 RATES = tuple(
     Fraction(*rate)
     for rate in (
