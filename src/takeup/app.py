@@ -75,7 +75,9 @@ class App:
             self.store.recovery,
             period_s=settings.outbox_interval,
             lease_s=settings.outbox_lease,
-            deliveries=dict.fromkeys(JOB_OVER, forget_outputs(LocalArtifacts(settings.storage))),
+            deliveries=dict.fromkeys(
+                JOB_OVER, forget_outputs(LocalArtifacts(settings.storage), self.store.read.failed_before)
+            ),
         )
 
     def sweeper(self) -> Sweeper:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -139,12 +140,11 @@ async def test_a_hint_travels_with_a_commit_only_now_and_then():
     assert Bell().hint("work") == ""
 
 
-@pytest.mark.parametrize("is_told", [True, False])
+@pytest.mark.parametrize("watch", [file_bell.watch, lambda _: None])
 async def test_every_write_of_another_process_rings(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, watch: Callable[[str], int | None]
 ):
-    if not is_told:
-        monkeypatch.setattr(file_bell, "watch", lambda _: None)
+    monkeypatch.setattr(file_bell, "watch", watch)
     file = tmp_path / "takeup.db-wal"
     file.write_bytes(b"")
     bell = file_bell.FileBell(str(file))

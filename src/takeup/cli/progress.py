@@ -99,7 +99,8 @@ class Lines:
             if stage.is_expanded
         ]
         text = f"{status}: {', '.join(stages)}" + (f" ({why})" if why else "")
-        text += "".join(f"; {part.name} failed: {part.note}" for part in parts if part.is_broken)
+        broken = [part for part in parts if part.is_broken]
+        text += "".join(f"; {part.name} failed" + (part.note and f": {part.note}") for part in broken)
         news = re.sub(r"in [\d.]+ \w+", "", text)
         if news != self._last:
             self._last = news

@@ -1,23 +1,30 @@
 """When a job is over, what its stages made only for each other is removed."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 
 from takeup.artifacts.port import Artifacts
 from takeup.core.model import Message
 from takeup.engine.outbox import Deliver
 from takeup.telemetry.logs import logger
 
-JOB_OVER = ("job.completed", "job.cancelled")
-"""A failed job keeps them: whoever looks for the reason may want to see them."""
+COMPLETED = "job.completed"
+JOB_OVER = (COMPLETED, "job.cancelled")
+"""A failed job keeps them: the next run of it need not make them again."""
 
 log = logger("outbox")
 
 
-def forget_outputs(artifacts: Artifacts) -> Deliver:
-    """What carries out the message that a job is over; done twice it does nothing."""
+def forget_outputs(artifacts: Artifacts, failed_before: Callable[[str], Awaitable[Sequence[str]]]) -> Deliver:
+    """What carries out the message that a job is over; done twice it does nothing.
+
+    If it was completed, what earlier runs left when they failed is of no use any more either.
+    """
 
     async def deliver(message: Message) -> None:
-        count = await asyncio.to_thread(artifacts.forget, message.subject)
-        log.info(message.topic, job=message.subject, forgotten=count)
+        is_completed = message.topic == COMPLETED
+        for job_id in (message.subject, *(await failed_before(message.subject) if is_completed else ())):
+            count = await asyncio.to_thread(artifacts.forget, job_id)
+            log.info(message.topic, job=job_id, forgotten=count)
 
     return deliver

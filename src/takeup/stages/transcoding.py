@@ -19,6 +19,7 @@ from takeup.media.probe import Probe, probe
 from takeup.media.source import Source, look_at
 from takeup.media.survey import survey
 from takeup.media.tools import Progress
+from takeup.stages import former
 from takeup.stages.planned import (
     COPY,
     PLAN,
@@ -146,10 +147,13 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
         done = min(progress.frames, segment.count)
         ctx.progress(100 * done / segment.count, f"{done} of {segment.count} frames")
 
-    source = planned_source(ctx, stored)
-    made = await encode.encode(tools_for(ctx), source, whole, segment, folder, on_progress=tell)
-    sizes = {name: file.stat().st_size for name, file in made.files.items()}
-    return {"bytes": sizes, "failed": made.failed}
+    tools, source = tools_for(ctx), planned_source(ctx, stored)
+    recipes = former.recipes(tools.binaries, stored.source, picture, segment)
+    kept = former.keep(ctx, recipes)
+    missing = stored.of_rungs([rung.name for rung in picture.rungs if rung.name not in kept])
+    made = await encode.encode(tools, source, missing, segment, folder, on_progress=tell)
+    sizes = {name: file.stat().st_size for name, file in {**kept, **made.files}.items()}
+    return {"bytes": sizes, "failed": made.failed, former.RECIPES: recipes}
 
 
 async def encode_sound(ctx: Any) -> dict[str, Any]:

@@ -79,6 +79,10 @@ class ReadStore(DetailReads):
         """A page of jobs, newest first; `before` is the last job of the page before."""
         return await self._driver.read(read.jobs, where or read.JobFilter(), before, limit)
 
+    async def failed_before(self, job_id: str) -> list[str]:
+        """The earlier runs of a job that failed, the last one first."""
+        return await self._driver.read(brief.failed_before, job_id)
+
     async def task(self, task_id: int) -> Task:
         """One task."""
         return await self._driver.read(read.task, task_id)
@@ -201,7 +205,7 @@ class WorkerStore(NoteWrites):
         return await self._driver.read(brief.briefs, job_ids)
 
     async def inputs(self, lease: Lease, needs: str, *, after: int = -2) -> InputPage:
-        """A page of what a stage made that the leased task needs."""
+        """A page of what a stage made that the leased task needs; of its own: in a run that failed."""
         return await self._driver.read(brief.inputs, lease, needs, after)
 
     async def glance(self, worker_id: str, held: Sequence[Held]) -> Glance:

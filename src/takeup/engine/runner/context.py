@@ -3,6 +3,7 @@
 import asyncio
 import math
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
@@ -10,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from takeup.artifacts.layout import TaskFolder, check_name
+from takeup.artifacts.layout import TaskFolder, check_name, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.child.run import Ended, run_child
@@ -107,6 +108,17 @@ class Context:
         return Inputs(self._needs, self._fetch)
 
     @cached_property
+    def former(self) -> Made | None:
+        """What this same task made when the job ran before and failed; only if all of it is still sound."""
+        for row in self._ask(self.stage):
+            key = split_key(next(iter(row["files"].values()), ""))[0] if row["files"] else ""
+            manifest = self._artifacts.find(self.folder, key) if key else None
+            if manifest is not None:
+                files = {file.name: self._artifacts.open_path(file.key) for file in manifest.files}
+                return Made(row["segment"], row["result"], files)
+        return None
+
+    @cached_property
     def log(self) -> Log:
         """Log lines of this attempt."""
         return Log(self._tell)
@@ -122,6 +134,12 @@ class Context:
         path = self._artifacts.stage(self.folder) / check_name(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         self.has_outputs = True
+        return path
+
+    def keep(self, file: Path, name: str) -> Path:
+        """Make a copy of a finished file the output of this name."""
+        path = self.output(name)
+        shutil.copyfile(file, path)
         return path
 
     def progress(self, percent: float | None = None, note: str | None = None) -> None:
@@ -178,21 +196,28 @@ class Context:
         return step
 
     def _fetch(self, stage: str) -> Input:
-        made: list[Made] = []
-        after: int | None = -2
-        while after is not None:
-            question = {"id": self.task_id, "epoch": self.folder.epoch, "stage": stage, "after": after}
-            page = self._channel.ask(question)
-            made += [
+        return Input(
+            stage,
+            [
                 Made(
                     row["segment"],
                     row["result"],
                     {name: self._artifacts.open_path(key) for name, key in row["files"].items()},
                 )
-                for row in page["made"]
-            ]
+                for row in self._ask(stage)
+            ],
+        )
+
+    def _ask(self, stage: str) -> list[Any]:
+        """What the worker knows of the finished tasks of a stage."""
+        made: list[Any] = []
+        after: int | None = -2
+        while after is not None:
+            question = {"id": self.task_id, "epoch": self.folder.epoch, "stage": stage, "after": after}
+            page = self._channel.ask(question)
+            made += page["made"]
             after = page["after"]
-        return Input(stage, made)
+        return made
 
     def _tell(self, frame: Mapping[str, Any]) -> None:
         self._channel.send({**frame, "id": self.task_id, "epoch": self.folder.epoch})

@@ -8,6 +8,7 @@ from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeI
 from takeup.store.op import Op, Row, query
 
 INPUTS_PAGE = 500
+FAILED_BEFORE_MAX = 100
 
 
 def briefs(job_ids: Sequence[str]) -> Op[dict[str, Brief]]:
@@ -22,7 +23,13 @@ def brief_of(row: Row) -> Brief:
 
 
 def inputs(lease: Lease, needs: str, after: int) -> Op[InputPage]:
-    """A page of what a needed stage made: for the same segment, or for all of them in their order."""
+    """A page of what a needed stage made: for the same segment, or for all of them in their order.
+
+    No stage needs itself, so its own name asks for what it made in an earlier run that failed.
+    """
+    if needs == lease.stage:
+        tasks = yield query("former_tasks", job_id=lease.job_id, stage=lease.stage, segment=lease.segment)
+        return InputPage((yield from _made(tasks)), None)
     deps = yield query("input_needs", job_id=lease.job_id, stage=lease.stage, needs=needs)
     segment = lease.segment if deps and deps[0]["per_segment"] else None
     tasks = yield query(
@@ -33,19 +40,29 @@ def inputs(lease: Lease, needs: str, after: int) -> Op[InputPage]:
         after=after,
         limit_count=INPUTS_PAGE,
     )
+    last = tasks[-1]["segment"] if len(tasks) == INPUTS_PAGE else None
+    return InputPage((yield from _made(tasks)), last)
+
+
+def _made(tasks: Sequence[Row]) -> Op[tuple[MadeInput, ...]]:
+    """What these tasks of one job made, with their files."""
     files: dict[int, dict[str, str]] = {}
     if tasks:
-        rows = yield query("input_files", job_id=lease.job_id, g=[(row["id"],) for row in tasks])
+        rows = yield query("input_files", job_id=tasks[0]["job_id"], g=[(row["id"],) for row in tasks])
         for row in rows:
             files.setdefault(row["task_id"], {})[row["name"]] = row["object_key"]
-    made = tuple(
+    return tuple(
         MadeInput(
             row["segment"], json.loads(row["result"]), files.get(row["id"], {}), row["id"], row["epoch"]
         )
         for row in tasks
     )
-    last = tasks[-1]["segment"] if len(tasks) == INPUTS_PAGE else None
-    return InputPage(made, last)
+
+
+def failed_before(job_id: str) -> Op[list[str]]:
+    """The earlier runs of a job that failed, the last one first."""
+    rows = yield query("failed_before", job_id=job_id, limit_count=FAILED_BEFORE_MAX)
+    return [row["id"] for row in rows]
 
 
 def glance(worker_id: str, held: Sequence[Held]) -> Op[Glance]:

@@ -7,10 +7,26 @@ SELECT id AS job_id, spec, subject FROM jobs WHERE id {among j(job_id text)};
 SELECT per_segment FROM task_deps WHERE job_id = :job_id AND stage = :stage AND needs = :needs;
 
 -- name: input_tasks
-SELECT t.id, t.segment, t.result, t.epoch FROM tasks t
+SELECT t.id, t.segment, t.result, t.epoch, t.job_id FROM tasks t
 WHERE t.job_id = :job_id AND t.stage = :needs AND t.status = 'DONE' AND COALESCE(t.segment, -1) > :after
   AND (CAST(:segment AS BIGINT) IS NULL OR t.segment = :segment)
 ORDER BY COALESCE(t.segment, -1) LIMIT :limit_count;
+
+-- name: former_tasks
+-- The same task of the last run of the same job that failed, if it was done there.
+SELECT t.id, t.segment, t.result, t.epoch, t.job_id
+FROM jobs j
+JOIN jobs f ON f.subject = j.subject AND f.generation < j.generation AND f.pipeline = j.pipeline
+  AND f.spec_hash = j.spec_hash AND f.status = 'failed'
+JOIN tasks t ON t.job_id = f.id AND t.stage = :stage AND t.status = 'DONE'
+  AND COALESCE(t.segment, -1) = COALESCE(CAST(:segment AS BIGINT), -1)
+WHERE j.id = :job_id
+ORDER BY f.generation DESC LIMIT 1;
+
+-- name: failed_before
+SELECT f.id FROM jobs j
+JOIN jobs f ON f.subject = j.subject AND f.generation < j.generation AND f.pipeline = j.pipeline AND f.status = 'failed'
+WHERE j.id = :job_id ORDER BY f.generation DESC LIMIT :limit_count;
 
 -- name: input_files
 SELECT task_id, name, object_key FROM artifacts

@@ -52,6 +52,38 @@ async def inputs_are_what_the_needed_stages_made(world: World) -> None:
 
 
 @case()
+async def a_stage_sees_what_it_made_in_a_run_that_failed(world: World) -> None:
+    """Of the last such run with the same spec, for the same segment; never of one that was completed."""
+    await world.add_worker(slots=9)
+    fan = world.fan()
+    failed = await world.submit(fan, subject="s", spec={"n": 1})
+    await world.finish(await world.lease(), {"segments": 2})
+    await world.advance_jobs(failed)
+    first, second = await world.claim(limit=9)
+    await world.complete(first, {"by": 1}, (file_of("part"),))
+    await world.fail(second, retryable=False)
+    await world.advance_jobs(failed)
+    assert (await world.store.read.job(failed)).status == "failed"
+    other = await world.submit(fan, subject="s", spec={"n": 2})
+    lease = await world.lease()
+    assert (await world.store.worker.inputs(lease, "split")).made == ()
+    assert await world.store.read.failed_before(other) == [failed]
+    await world.store.operator.cancel([other])
+    await world.release(lease)
+    (again,) = await world.store.operator.retry([failed])
+    split = await world.lease()
+    (former,) = (await world.store.worker.inputs(split, "split")).made
+    assert (former.segment, former.result) == (None, {"segments": 2})
+    await world.finish(split, {"segments": 2})
+    await world.advance_jobs(again)
+    leases = await world.claim(limit=9)
+    found = [(await world.store.worker.inputs(lease, "encode")).made for lease in leases]
+    assert found == [(MadeInput(0, {"by": 1}, {"part": "pipe/part"}, first.task_id, 1),), ()]
+    assert await world.store.read.failed_before(again) == [failed]
+    assert await world.store.read.failed_before(failed) == []
+
+
+@case()
 async def a_glance_shows_what_is_still_held(world: World) -> None:
     await world.add_worker("w", slots=3)
     for _ in range(3):

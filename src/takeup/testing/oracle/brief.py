@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from takeup.core.ids import nonce_hash
 from takeup.core.machine import TASK
-from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeInput
-from takeup.store.ops.brief import INPUTS_PAGE
+from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeInput, Task
+from takeup.store.ops.brief import FAILED_BEFORE_MAX, INPUTS_PAGE
 from takeup.testing.oracle.state import State, TaskRow
 
 
@@ -22,7 +22,9 @@ class OracleBriefs:
         return {job_id: Brief(job.spec, job.subject) for job_id, job in jobs.items()}
 
     async def inputs(self, lease: Lease, needs: str, *, after: int = -2) -> InputPage:
-        """What a needed stage made."""
+        """What a needed stage made, or the same stage in an earlier run that failed."""
+        if needs == lease.stage:
+            return InputPage(tuple(self._former(lease)), None)
         plan = self._state.jobs[lease.job_id].plan
         is_same = any(
             need.per_segment for need in plan.needs if (need.stage, need.needs) == (lease.stage, needs)
@@ -34,17 +36,24 @@ class OracleBriefs:
             if _number(row) > after and (not is_same or row.task.segment == lease.segment)
         ]
         rows.sort(key=lambda task: -1 if task.segment is None else task.segment)
-        made = tuple(
-            MadeInput(
-                task.segment,
-                task.result or {},
-                {a.name: a.key for (owner, _), (a, _) in self._state.artifacts.items() if owner == task.id},
-                task.id,
-                task.epoch,
-            )
-            for task in rows[:INPUTS_PAGE]
-        )
+        made = tuple(self._made(task) for task in rows[:INPUTS_PAGE])
         return InputPage(made, made[-1].segment if len(made) == INPUTS_PAGE else None)
+
+    def _made(self, task: Task) -> MadeInput:
+        files = {a.name: a.key for (owner, _), (a, _) in self._state.artifacts.items() if owner == task.id}
+        return MadeInput(task.segment, task.result or {}, files, task.id, task.epoch)
+
+    def _former(self, lease: Lease) -> list[MadeInput]:
+        """What the same task made in the last run that failed after it was done."""
+        for job_id in failed_before(self._state, lease.job_id, spec_hash=self._spec_hash(lease.job_id)):
+            for row in self._state.tasks_of(job_id):
+                task = row.task
+                if (task.stage, task.segment, task.status) == (lease.stage, lease.segment, "DONE"):
+                    return [self._made(task)]
+        return []
+
+    def _spec_hash(self, job_id: str) -> str:
+        return self._state.jobs[job_id].plan.spec_hash
 
     async def glance(self, worker_id: str, held: Sequence[Held]) -> Glance:
         """The worker's status, and what it still holds."""
@@ -85,6 +94,20 @@ def _fate_of(row: TaskRow, epoch: int, hash_: str, *, is_won: bool) -> str:
     if task.status in TASK.live:
         return "open"
     return "won" if task.status == "DONE" and is_won else "over"
+
+
+def failed_before(state: State, job_id: str, spec_hash: str | None = None) -> list[str]:
+    """The earlier runs of a job that failed, the last one first; of this spec alone, if one is given."""
+    ours = state.jobs[job_id].job
+    earlier = [
+        row.job
+        for row in state.jobs.values()
+        if row.job.subject is not None
+        and (row.job.subject, row.job.pipeline, row.job.status) == (ours.subject, ours.pipeline, "failed")
+        and row.job.generation < ours.generation
+        and spec_hash in (None, row.plan.spec_hash)
+    ]
+    return [job.id for job in sorted(earlier, key=lambda job: -job.generation)[:FAILED_BEFORE_MAX]]
 
 
 def _number(row: TaskRow) -> int:

@@ -13,6 +13,7 @@ from takeup.core.model import Artifact, Attempt, Event, Job, Task, Worker
 from takeup.store.ops.control import ControlFilter
 from takeup.store.ops.read import PAGE_MAX, JobFilter
 from takeup.testing.oracle import control
+from takeup.testing.oracle.brief import failed_before
 from takeup.testing.oracle.state import State
 
 T = TypeVar("T")
@@ -40,6 +41,10 @@ class OracleRead:
             edge = (before.created_at, before.id)
             jobs = [job for job in jobs if (job.created_at, job.id) < edge]
         return page(sorted(jobs, key=lambda job: (job.created_at, job.id), reverse=True), limit)
+
+    async def failed_before(self, job_id: str) -> list[str]:
+        """The earlier runs of a job that failed, the last one first."""
+        return failed_before(self._state, job_id)
 
     async def task(self, task_id: int) -> Task:
         """One task."""
