@@ -4,6 +4,7 @@ import re
 
 LONG = (
     r"media/test_drift\.py::",
+    r"browser/test_every_kind\.py::",
     r"media/test_killing\.py::test_killed_twenty_times",
     r"control/test_(engine_run|ten_thousand)\.py::",
     r"sim/test_schedules\.py::test_no_schedule_breaks_an_invariant\[([4-9]|1\d)\]",

@@ -1,5 +1,8 @@
 """Sources of every kind that people hand in, made when they are needed; each a few seconds and small."""
 
+import subprocess
+from pathlib import Path
+
 from tests.media.conftest import H264, PICTURE
 
 SIZE = "testsrc2=size=192x108:rate=25:duration=4"
@@ -99,3 +102,19 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 TURNS = {"turned by 90": 90, "turned by 180": 180}
 """Recipes whose picture is turned by a second pass, which only writes it down."""
+
+
+def made(ffmpeg: Path, name: str, folder: Path) -> Path:
+    """The source of this kind."""
+    for file, text in FILES.items():
+        (folder / file).write_text(text)
+    ending, recipe = KINDS[name]
+    steps: list[tuple[object, ...]] = [(*recipe, f"source.{ending}")]
+    if name in TURNS:
+        steps.append(
+            ("-display_rotation", TURNS[name], "-i", f"source.{ending}", "-c", "copy", f"turned.{ending}")
+        )
+    for step in steps:
+        command = [ffmpeg, "-v", "error", "-nostdin", "-y", *map(str, step)]
+        subprocess.run(command, check=True, timeout=60, cwd=folder)
+    return folder / str(steps[-1][-1])
