@@ -78,11 +78,14 @@ def test_segments_that_were_done_survive_a_failure_and_damaged_ones_are_made_aga
 
 def test_only_what_was_made_by_the_same_recipe_is_kept(tmp_path: Path):
     (tmp_path / "a.mp4").write_bytes(b"a")
-    made = Made(0, {former.RECIPES: {"a": "1", "b": "1", "c": "1"}}, {"a.mp4": tmp_path / "a.mp4"})
+    made = Made(
+        0, {former.RECIPES: {"a.mp4": "1", "b.mp4": "1", "c.mp4": "1"}}, {"a.mp4": tmp_path / "a.mp4"}
+    )
     context = SimpleNamespace(
         generation=2, former=made, keep=lambda file, _: file, log=SimpleNamespace(info=lambda *_, **__: None)
     )
-    assert former.keep(context, {"a": "1", "b": "2", "c": "1"}) == {"a": tmp_path / "a.mp4"}
-    assert former.keep(context, {"a": "2"}) == {}
+    wanted = {"a.mp4": "1", "b.mp4": "2", "c.mp4": "1"}
+    assert former.keep(context, wanted) == {"a.mp4": tmp_path / "a.mp4"}
+    assert former.keep(context, {"a.mp4": "2"}) == {}
     context.generation = 1
-    assert former.keep(context, {"a": "1"}) == {}
+    assert former.keep(context, wanted) == {}

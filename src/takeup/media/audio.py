@@ -12,6 +12,8 @@ from takeup.media.plan import Plan, Sound
 from takeup.media.source import Source
 from takeup.media.tools import OnProgress, Tools
 
+VERSION = 1
+"""Raised when the same plan would give other bytes."""
 SAMPLE_RATE = 48_000
 PACKET = 1024
 """Samples in one packet of AAC; the encoder puts one packet of silence before the sound."""

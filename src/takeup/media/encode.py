@@ -64,6 +64,11 @@ async def encode(
     return made
 
 
+def name_of(rung: Rung) -> str:
+    """The file of a rung."""
+    return f"{rung.name}.mp4"
+
+
 def batches(rungs: Iterable[Rung]) -> Iterator[tuple[Rung, ...]]:
     """Which rungs are made together: of one family, the critical ones first, not too large in sum."""
     in_order = sorted(rungs, key=lambda rung: not rung.is_critical)
@@ -113,7 +118,7 @@ async def _encode_batch(
     folder: Path,
     tell: Callable[[Sequence[Rung], Progress], None],
 ) -> dict[str, Path]:
-    files = {rung.name: folder / f"{rung.name}.mp4" for rung in batch}
+    files = {rung.name: folder / name_of(rung) for rung in batch}
     encoder = ENCODERS[batch[0].encoder]
     before = [*encoder.device, *seek_to(picture, segment), *_decoding(encoder)]
     after = ["-filter_complex", pictures_of(picture, segment, batch)]

@@ -10,35 +10,51 @@ from pathlib import Path
 from typing import Any
 
 from takeup.core.ids import digest
-from takeup.media import encode
+from takeup.media import audio, encode
 from takeup.media.binaries import Binaries
-from takeup.media.plan import Picture, Segment
+from takeup.media.plan import Segment
+from takeup.stages.planned import Stored
 
 RECIPES = "recipes"
-"""Where the result of a segment tells of what each rung was made, and how."""
+"""Where the result of a stage tells of what each file was made, and how."""
+RECIPE_CHARS = 32
 
 
-def recipes(
-    binaries: Binaries, source: Mapping[str, int], picture: Picture, segment: Segment
-) -> dict[str, str]:
-    """All that the bytes of each rung depend on, in short."""
-    build = binaries.ffmpeg.stat()
-    made_by = (encode.VERSION, build.st_size, build.st_mtime_ns, sorted(source.items()))
+def pictures(binaries: Binaries, stored: Stored, names: list[str], segment: Segment) -> dict[str, str]:
+    """The recipes of these rungs of a segment, by their files."""
+    picture = stored.of_rungs(names).picture
+    if picture is None:
+        return {}
     common = replace(picture, rungs=(), segments=(segment,))
-    return {rung.name: digest(repr((*made_by, common, rung))) for rung in picture.rungs}
+    return {
+        encode.name_of(rung): _recipe(binaries, stored, encode.VERSION, common, rung)
+        for rung in picture.rungs
+    }
 
 
-def keep(ctx: Any, wanted: Mapping[str, str]) -> dict[str, Path]:
-    """Take over the rungs that were made by the same recipe."""
+def sounds(binaries: Binaries, stored: Stored) -> dict[str, str]:
+    """The recipes of the sound tracks, by their files."""
+    time = (stored.plan.start_s, stored.plan.length_s)
+    return {
+        audio.name_of(sound): _recipe(binaries, stored, audio.VERSION, time, sound)
+        for sound in stored.plan.sounds
+    }
+
+
+def _recipe(binaries: Binaries, stored: Stored, version: int, *settings: object) -> str:
+    """All that the bytes of a file depend on, in short."""
+    build = binaries.ffmpeg.stat()
+    made_by = (version, build.st_size, build.st_mtime_ns, sorted(stored.source.items()), stored.is_copied)
+    return digest(repr((*made_by, *settings)))[:RECIPE_CHARS]
+
+
+def keep(ctx: Any, recipes: Mapping[str, str]) -> dict[str, Path]:
+    """Take over the files that were made by the same recipe; hashes and copies them, so it takes a moment."""
     if ctx.generation <= 1 or ctx.former is None:
         return {}
     known = ctx.former.result.get(RECIPES, {})
-    names = [name for name, recipe in wanted.items() if known.get(name) == recipe]
-    kept = {
-        name: ctx.keep(ctx.former.files[f"{name}.mp4"], f"{name}.mp4")
-        for name in names
-        if f"{name}.mp4" in ctx.former.files
-    }
+    same = [name for name, recipe in recipes.items() if known.get(name) == recipe]
+    kept = {name: ctx.keep(ctx.former.files[name], name) for name in same if name in ctx.former.files}
     if kept:
-        ctx.log.info("taken over from a run that failed", rungs=", ".join(kept))
+        ctx.log.info("taken over from a run that failed", files=", ".join(kept))
     return kept

@@ -1,5 +1,6 @@
 """The stages that turn a source into encoded files: validate, plan, encode each segment, encode the sound."""
 
+import asyncio
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -141,29 +142,33 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
     if picture is None or not picture.rungs:
         return {}
     segment = picture.segments[ctx.segment]
-    folder = ctx.output(f"{picture.rungs[0].name}.mp4").parent
+    folder = ctx.output(encode.name_of(picture.rungs[0])).parent
 
     def tell(progress: Progress) -> None:
         done = min(progress.frames, segment.count)
         ctx.progress(100 * done / segment.count, f"{done} of {segment.count} frames")
 
     tools, source = tools_for(ctx), planned_source(ctx, stored)
-    recipes = former.recipes(tools.binaries, stored.source, picture, segment)
-    kept = former.keep(ctx, recipes)
-    missing = stored.of_rungs([rung.name for rung in picture.rungs if rung.name not in kept])
-    made = await encode.encode(tools, source, missing, segment, folder, on_progress=tell)
-    sizes = {name: file.stat().st_size for name, file in {**kept, **made.files}.items()}
+    recipes = former.pictures(tools.binaries, stored, stored.stages[ctx.stage], segment)
+    kept = await asyncio.to_thread(former.keep, ctx, recipes)
+    missing = [rung.name for rung in picture.rungs if encode.name_of(rung) not in kept]
+    made = await encode.encode(tools, source, stored.of_rungs(missing), segment, folder, on_progress=tell)
+    files = {rung.name: folder / encode.name_of(rung) for rung in picture.rungs}
+    sizes = {name: file.stat().st_size for name, file in files.items() if name not in made.failed}
     return {"bytes": sizes, "failed": made.failed, former.RECIPES: recipes}
 
 
 async def encode_sound(ctx: Any) -> dict[str, Any]:
     """Make every sound track, each in one piece."""
     stored = stored_plan(ctx)
-    source, whole = planned_source(ctx, stored), stored.plan
-    loudness = {}
+    tools, source, whole = tools_for(ctx), planned_source(ctx, stored), stored.plan
+    recipes = former.sounds(tools.binaries, stored)
+    kept = await asyncio.to_thread(former.keep, ctx, recipes)
+    loudness = {name: ctx.former.result["loudness"][name] for name in kept}
     for number, sound in enumerate(whole.sounds):
-        folder = ctx.output(audio.name_of(sound)).parent
-        made = await audio.encode(tools_for(ctx), source, whole, sound, folder)
-        loudness[made.path.name] = asdict(made.loudness)
+        name = audio.name_of(sound)
+        if name not in kept:
+            made = await audio.encode(tools, source, whole, sound, ctx.output(name).parent)
+            loudness[name] = asdict(made.loudness)
         ctx.progress(100 * (number + 1) / len(whole.sounds))
-    return {"tracks": len(whole.sounds), "loudness": loudness}
+    return {"tracks": len(whole.sounds), "loudness": loudness, former.RECIPES: recipes}

@@ -111,11 +111,11 @@ class Context:
     def former(self) -> Made | None:
         """What this same task made when the job ran before and failed; only if all of it is still sound."""
         for row in self._ask(self.stage):
-            key = split_key(next(iter(row["files"].values()), ""))[0] if row["files"] else ""
-            manifest = self._artifacts.find(self.folder, key) if key else None
-            if manifest is not None:
-                files = {file.name: self._artifacts.open_path(file.key) for file in manifest.files}
-                return Made(row["segment"], row["result"], files)
+            files = row["files"]
+            places = {split_key(key)[0] for key in files.values()}
+            if all(self._artifacts.find(self.folder, place) for place in places):
+                paths = {name: self._artifacts.open_path(key) for name, key in files.items()}
+                return Made(row["segment"], row["result"], paths)
         return None
 
     @cached_property
