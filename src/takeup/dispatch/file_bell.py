@@ -25,7 +25,7 @@ class FileBell(Bell):
         self._looking: asyncio.Task[None] | None = None
         self._resting: asyncio.TimerHandle | None = None
         if self._watch is None:
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._look(self._mark()))
         else:
             self._listen(self._watch)
 
@@ -52,8 +52,7 @@ class FileBell(Bell):
         self._resting = self._loop.call_later(GATHER_S, self._listen, watch)
         self.ring_all()
 
-    async def _look(self) -> None:
-        seen = self._mark()
+    async def _look(self, seen: object) -> None:
         while True:
             await asyncio.sleep(GATHER_S)
             mark = self._mark()
