@@ -19,6 +19,8 @@ from typing import NamedTuple
 
 PR_SET_CHILD_SUBREAPER = 36
 LOOK_S = 0.05
+SCAN_S = 0.25
+"""Looking for tools takes time that is missing to who is measured, and the more the more processes it has."""
 TOOLS = ("ffmpeg", "ffprobe", "packager")
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -58,11 +60,11 @@ def measure(
         root = subprocess.Popen(
             [*map(str, command)], stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=env, cwd=cwd
         )
-    seen: dict[tuple[int, str], tuple[str, float]] = {}
+    tools = ToolsBelow(os.getpid())
     watched = os.pidfd_open(root.pid)
     try:
         while not select.select([watched], [], [], LOOK_S)[0]:
-            seen.update(_tools_below(os.getpid()))
+            tools.look(time.monotonic())
             if kill_after_s is not None and time.monotonic() - begun >= kill_after_s:
                 break
         wall_s = time.monotonic() - begun
@@ -74,8 +76,7 @@ def measure(
             f"{command[0]} ended with {root.returncode}: {log.read_text('utf-8', 'replace')[-2000:]}"
         )
     cpu_s = _reaped_s() - before
-    tools = {name: sum(s for found, s in seen.values() if found == name) for name in TOOLS}
-    return Cost(wall_s, cpu_s, {n: s for n, s in tools.items() if s}, max(_machine_s() - busy - cpu_s, 0.0))
+    return Cost(wall_s, cpu_s, tools.seconds(), max(_machine_s() - busy - cpu_s, 0.0))
 
 
 def _end_all(root: subprocess.Popen[bytes], *, is_killed: bool) -> None:
@@ -103,17 +104,46 @@ def _machine_s() -> float:
     return (user + nice + system + sum(rest)) / TICKS
 
 
-def _tools_below(pid: int) -> Iterator[tuple[tuple[int, str], tuple[str, float]]]:
-    """Each tool by its process and start, with its name and its CPU seconds so far."""
-    for child in _children(pid):
-        with contextlib.suppress(OSError):
-            name, _, rest = Path(f"/proc/{child}/stat").read_text().partition("(")[2].rpartition(")")
-            values = rest.split()
-            tool = next((tool for tool in TOOLS if name.startswith(tool)), "")
-            if tool:
-                yield (child, values[19]), (tool, (int(values[11]) + int(values[12])) / TICKS)
+class ToolsBelow:
+    """The tools below a process: found now and then, which costs something; read often, which does not."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._alive: set[int] = set()
+        self._scan_at = 0.0
+        self._seen: dict[tuple[int, str], tuple[str, float]] = {}
+
+    def look(self, now: float) -> None:
+        """Note what every tool has taken so far."""
+        if now >= self._scan_at:
+            self._scan_at = now + SCAN_S
+            self._scan(self._pid)
+        else:
+            self._alive = {pid for pid in self._alive if self._note(pid)}
+
+    def seconds(self) -> dict[str, float]:
+        """CPU seconds of each kind of tool, until it was looked at last."""
+        kinds = {name for name, _ in self._seen.values()}
+        return {kind: sum(s for name, s in self._seen.values() if name == kind) for kind in sorted(kinds)}
+
+    def _scan(self, pid: int) -> None:
+        for child in _children(pid):
+            if self._note(child):
+                self._alive.add(child)
             else:
-                yield from _tools_below(child)
+                self._scan(child)
+
+    def _note(self, pid: int) -> bool:
+        """Whether this is a tool; if so, its time is noted under its process and start."""
+        try:
+            name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+        except OSError:
+            return False
+        tool = next((tool for tool in TOOLS if name.startswith(tool)), "")
+        if tool:
+            values = rest.split()
+            self._seen[pid, values[19]] = tool, (int(values[11]) + int(values[12])) / TICKS
+        return bool(tool)
 
 
 def _below(pid: int) -> Iterator[int]:
