@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 DEMO = """
 import asyncio
+from pathlib import Path
 from takeup import Fatal, Pipeline
 
 demo = Pipeline("demo", lease="30s")
@@ -30,7 +31,9 @@ def split(ctx):
 
 @demo.stage(needs=[split], each="segment", retries=3)
 async def work(ctx):
-    await asyncio.sleep(ctx.spec.get("pause_s", 0.0))
+    gate = ctx.spec.get("gate")
+    while gate and ctx.segment and not Path(gate).exists():
+        await asyncio.sleep(0.05)
     if ctx.spec.get("fails"):
         raise Fatal("no luck today")
     ctx.log.info("made a part")

@@ -64,19 +64,22 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which jobs completed, failed, were killed and taken up again, and cancelled."""
     folder = tmp_path_factory.mktemp("ran")
     (folder / "demo.py").write_text(DEMO)
-    for name, spec in (("slow", {"pause_s": 0.5}), ("bad", {"fails": True}), ("long", {"pause_s": 30})):
+    gates = folder / "open", folder / "shut"
+    specs = {"slow": {"gate": str(gates[0])}, "bad": {"fails": True}, "long": {"gate": str(gates[1])}}
+    for name, spec in specs.items():
         (folder / f"{name}.json").write_text(json.dumps(spec))
     slow = ("run", "demo.py", "--spec", "slow.json", "--workers", 1)
     killed = takeup(folder, *slow)
     wait_for(killed, "work 1/3")
     killed.kill()
     killed.communicate()
+    gates[0].touch()
     again = takeup(folder, *slow)
     again.communicate()
     bad = takeup(folder, "run", "demo.py", "--spec", "bad.json")
     bad.communicate()
     long = takeup(folder, "run", "demo.py", "--spec", "long.json")
-    wait_for(long, "work 0/3")
+    wait_for(long, "work 1/3")
     (job,) = with_store(f"sqlite:///{folder}/takeup-data/takeup.db", newest)
     cancelled = takeup(folder, "jobs", "cancel", job)
     assert cancelled.communicate()[1] == ""
@@ -105,7 +108,7 @@ def tamper(data: Path, sql: str) -> None:
 def test_what_really_ran_has_no_violations(data: Path, call: Call):
     told = call("verify", "--artifacts", "--data", data)
     assert (told.code, told.err) == (0, "")
-    assert told.out.endswith(" events, 3 jobs, 3 files, 0 violations\n")
+    assert told.out.endswith(" events, 3 jobs, 4 files, 0 violations\n")
     assert call("db", "archive", "--older-than", "0s", "--data", data).out == "3 jobs archived\n"
     assert call("verify", "--artifacts", "--data", data).out.endswith(" 0 jobs, 0 files, 0 violations\n")
     told = call("verify", "--archive", "--json", "--data", data)
@@ -132,7 +135,7 @@ def test_what_was_forged_is_found(name: str, data: Path, call: Call):
 
 
 def test_files_are_compared_with_their_rows(data: Path, call: Call):
-    first, second, third = sorted((data / "artifacts").glob("*/*/*/*/*/part.txt"))
+    first, second, third, _ = sorted((data / "artifacts").glob("*/*/*/*/*/part.txt"))
     first.unlink()
     second.write_text("past")
     third.write_text("longer")
