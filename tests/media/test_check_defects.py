@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from takeup.media.check.access import open_access
-from takeup.media.check.judge import check
+from takeup.media.check.judge import Against, check
 from takeup.media.check.report import Report
 from takeup.media.fmp4 import NOT_SYNC
 from takeup.media.source import look_at
+from takeup.media.survey import survey
 from takeup.media.tools import Tools
 from tests.media import damage as d
 from tests.media.packages import make_package, make_source
@@ -167,8 +168,8 @@ DEFECTS = {**LISTS, **{f"DASH: {name}": one for name, one in DASH.items()}, **BO
 
 
 async def judged(tools: Tools, folder: Path, source: Path | None = None, *, decodes: bool = False) -> Report:
-    found = look_at(source) if source else None
-    return await check(open_access(str(folder)), tools, found, decodes=decodes)
+    against = Against(look_at(source)) if source else None
+    return await check(open_access(str(folder)), tools, against, decodes=decodes)
 
 
 def failed(report: Report) -> set[str]:
@@ -233,3 +234,14 @@ async def test_wrong_pictures_are_found(tools: Tools, source: Path, tmp_path: Pa
     (finding,) = [finding for finding in report.findings if finding.rule == "C2.pictures"]
     assert ("the first is 224" if name == "doubled at the end" else "the first is 60") in finding.message
     assert failed(await judged(tools, folder, other)) == set(), "it is right for its own source"
+
+
+async def test_wrong_pictures_are_found_in_places_of_a_long_package(
+    tools: Tools, source: Path, tmp_path: Path
+):
+    late = make_source(tools, tmp_path / "late.mp4", "tpad=start=1:start_mode=clone", "trim=end_frame=225")
+    folder = open_access(str(await make_package(tools, late, tmp_path / "made")))
+    for against, rules in ((late, set()), (source, {"C2.pictures"})):
+        frames = (await survey(tools, look_at(against))).index
+        report = await check(folder, tools, Against(look_at(against), frames, sample=1), decodes=False)
+        assert failed(report) == rules

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from takeup.media.check.access import open_access
-from takeup.media.check.judge import check
+from takeup.media.check.judge import Against, check
 from takeup.media.check.report import Report
 from takeup.media.fmp4 import boxes
 from takeup.media.source import look_at
@@ -29,8 +29,8 @@ MANIFEST = """<?xml version="1.0"?>
 
 
 async def judged(tools: Tools, folder: Path, source: Path | None = None, *, decodes: bool = True) -> Report:
-    found = look_at(source) if source else None
-    return await check(open_access(str(folder)), tools, found, decodes=decodes)
+    against = Against(look_at(source)) if source else None
+    return await check(open_access(str(folder)), tools, against, decodes=decodes)
 
 
 def failed(report: Report) -> set[str]:

@@ -1,8 +1,12 @@
 """What the tools say of real sources, and what becomes of reports that make no sense."""
 
+import json
+from array import array
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from takeup.media import index, probe, words
 from takeup.media.errors import MediaError, NotMedia, TooLarge
@@ -130,6 +134,19 @@ def test_an_index_tells_of_frames_without_a_time():
     for lines in (["N/A,1,K__"], []):
         with pytest.raises(MediaError):
             index.read(lines, Fraction(1, 25))
+
+
+@given(st.lists(st.integers(-(1 << 40), 1 << 40), min_size=1, unique=True), st.integers(1, 5))
+def test_an_index_is_stored_without_loss(times: list[int], every: int):
+    shown = array("q", sorted(times))
+    kept = index.Index(Fraction(1001, 30_000), shown, shown[::every], shown[-1] + 7, has_all_times=every > 1)
+    assert index.Index.from_json(json.loads(json.dumps(kept.to_json()))) == kept
+
+
+def test_an_even_index_is_stored_in_a_line():
+    shown = array("q", range(0, 512 * 1_000_000, 512))
+    kept = index.Index(Fraction(1, 12_800), shown, shown[::250], shown[-1] + 512)
+    assert len(json.dumps(kept.to_json())) < 200
 
 
 def test_which_containers_can_be_cut_where_they_are():

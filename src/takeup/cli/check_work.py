@@ -22,15 +22,16 @@ async def check(options: argparse.Namespace) -> int:
     """Judge the package; exit 0 only without an error."""
     settings = settings_of(options, log_level="warning")
     tools = tools_of(settings)
-    source = look_at(options.source) if options.source else None
+    against = None
+    if options.source:
+        against = judge.Against(look_at(options.source), is_thorough=options.thorough)
     shown = Shown()
     try:
         report = await judge.check(
             open_access(options.package),
             tools,
-            source,
+            against,
             decodes=options.decodes,
-            is_thorough=options.thorough,
             on_progress=shown.show,
         )
     except NoPackage as error:

@@ -3,11 +3,12 @@
 import tempfile
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise, repeat
 from statistics import median_low
+from typing import Any
 
 from takeup.media.errors import MediaError, TooLarge
 from takeup.media.source import Source
@@ -33,6 +34,22 @@ class Index:
     end: int
     """When the last frame is over."""
     has_all_times: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored: what lies between the frames, each gap with how often it comes in a row."""
+        return {
+            "time_base": str(self.time_base),
+            "shown": _gaps(self.shown),
+            "keys": _gaps(self.keys),
+            "end": self.end,
+            "has_all_times": self.has_all_times,
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> "Index":
+        """As it was stored."""
+        shown, keys = (array("q", accumulate(_apart(values[name]))) for name in ("shown", "keys"))
+        return cls(**{**values, "time_base": Fraction(values["time_base"]), "shown": shown, "keys": keys})
 
     @property
     def count(self) -> int:
@@ -112,3 +129,12 @@ def read(lines: Iterable[str], time_base: Fraction) -> Index:
 def _ordered(times: Iterable[int]) -> "array[int]":
     """Each once; no set is made, for there may be millions."""
     return array("q", (time for time, _ in groupby(sorted(times))))
+
+
+def _gaps(times: Sequence[int]) -> list[tuple[int, int]]:
+    gaps = chain(times[:1], (after - before for before, after in pairwise(times)))
+    return [(gap, len(list(again))) for gap, again in groupby(gaps)]
+
+
+def _apart(gaps: Iterable[tuple[int, int]]) -> Iterator[int]:
+    return chain.from_iterable(repeat(gap, again) for gap, again in gaps)

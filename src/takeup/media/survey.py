@@ -22,16 +22,20 @@ class Survey:
     is_copied: bool
 
 
-async def survey(tools: Tools, source: Source, copy: Path | None = None) -> Survey:
-    """Look into a source; one that cannot be cut exactly is copied to `copy`, if that is given."""
+async def survey(
+    tools: Tools, source: Source, copy: Path | None = None, *, frames: Index | None = None
+) -> Survey:
+    """Look into a source; one that cannot be cut exactly is copied to `copy`, if that is given.
+
+    Its frames are read only where nobody knows them yet, for all of the file is read for them.
+    """
     facts = await probe(tools, source)
     is_copied = copy is not None and facts.video is not None and not is_seekable(facts.container)
     if is_copied and copy is not None:
         source = await into_matroska(tools, source, facts, copy)
         facts = replace(await probe(tools, source), chapters=facts.chapters, drawn_texts=facts.drawn_texts)
-    frames = None
     if facts.video is not None:
-        frames = await index(tools, source, facts.video.stream, facts.video.time_base)
+        frames = frames or await index(tools, source, facts.video.stream, facts.video.time_base)
         if not frames.has_all_times:
             raise MediaError("some of its frames have no time, so nobody can say when to show them")
         facts = await look(tools, source, facts, frames)

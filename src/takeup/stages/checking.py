@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from takeup.media import package
 from takeup.media.errors import MediaError
 from takeup.media.plan import Plan
-from takeup.stages.planned import Stored, planned_source, stored_plan, tools_for
+from takeup.stages.planned import Stored, known_frames, planned_source, stored_plan, tools_for
 
 if TYPE_CHECKING:
     from takeup.media.check.judge import Step
@@ -30,20 +30,20 @@ async def hold_to_rules(ctx: Any, stored: Stored, folder: Path) -> dict[str, Any
     where the spec asks for it. Else the pictures of a long source are compared in some places.
     """
     from takeup.media.check.access import open_access  # noqa: PLC0415 - only who checks loads the rules
-    from takeup.media.check.judge import check  # noqa: PLC0415
+    from takeup.media.check.judge import Against, check  # noqa: PLC0415
 
     is_full = ctx.spec.get("check") == FULL
     sample = None if is_full else places(stored.plan)
-    source = planned_source(ctx, stored) if is_full or sample else None
+    against = None
+    if is_full or sample:
+        against = Against(planned_source(ctx, stored), known_frames(ctx), sample=sample)
 
     def tell(step: "Step") -> None:
         first, last = SHARES[step.what]
         done = min(step.done / step.total, 1.0) if step.total else 0.0
         ctx.progress(first + (last - first) * done, step.what)
 
-    report = await check(
-        open_access(str(folder)), tools_for(ctx), source, decodes=is_full, sample=sample, on_progress=tell
-    )
+    report = await check(open_access(str(folder)), tools_for(ctx), against, decodes=is_full, on_progress=tell)
     if not report.ok:
         found = [f"{one.rule}: {one.where}: {one.message}" for one in report.findings[:FINDINGS_TOLD]]
         raise MediaError(f"the package does not pass the check: {'; '.join(found)}")

@@ -11,11 +11,13 @@ from takeup.child.run import Ended
 from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
 from takeup.media.errors import MediaError
+from takeup.media.index import Index
 from takeup.media.plan import Plan
 from takeup.media.source import Source, look_at
 from takeup.media.tools import Tools, tools_of
 
 PLAN = "plan.json"
+FRAMES = "frames.json"
 COPY = "source.mkv"
 NAMES_MAX = 64
 SECONDS_MAX = 3600
@@ -74,6 +76,12 @@ def planned_source(ctx: Any, stored: Stored) -> Source:
     if stored.source != source.version:
         raise MediaError(f"{source.path.name} was changed after its plan was made; submit it again")
     return source
+
+
+def known_frames(ctx: Any) -> Index | None:
+    """The frames of the source as they were read for the plan; None if it has no picture."""
+    files: list[Path] = ctx.inputs["plan"].paths(FRAMES)
+    return Index.from_json(json.loads(files[0].read_text("utf-8"))) if files else None
 
 
 def tools_for(ctx: Any) -> Tools:

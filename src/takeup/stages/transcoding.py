@@ -1,6 +1,7 @@
 """The stages that turn a source into encoded files: validate, plan, encode each segment, encode the sound."""
 
 import asyncio
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +24,7 @@ from takeup.media.tools import Progress
 from takeup.stages import former
 from takeup.stages.planned import (
     COPY,
+    FRAMES,
     PLAN,
     Stored,
     names_of,
@@ -90,6 +92,8 @@ async def make_plan(ctx: Any) -> dict[str, Any]:
         stages = {FIRST: early, REST: [name for name in chosen if name not in early]}
     stored = Stored(whole, source.version, found.is_copied, stages, kept_from)
     ctx.output(PLAN).write_text(stored.to_json())
+    if found.index is not None:
+        ctx.output(FRAMES).write_text(json.dumps(found.index.to_json()))
     return {
         "segments": len(picture.segments) if picture else 0,
         "rungs": {stage: batch_names(picture, names) for stage, names in stages.items()},

@@ -14,8 +14,9 @@ from statistics import median
 
 from takeup.media.check.access import Access
 from takeup.media.check.decode import NOT_THE_SOURCE
-from takeup.media.check.joined import chunks, join
-from takeup.media.check.tracks import Piece, Track
+from takeup.media.check.joined import join
+from takeup.media.check.places import AROUND, Place, frame_of, steady_rate
+from takeup.media.check.tracks import Track
 from takeup.media.errors import MediaError
 from takeup.media.index import Index
 from takeup.media.probe import Probe
@@ -26,8 +27,6 @@ from takeup.media.tools import Tools
 SHORT = 36
 """Pixels on the short side of the small pictures."""
 LONG_MAX = 144
-AROUND = 2
-"""A picture is compared with so many before and after its own."""
 BETTER, LEVELS = 2.0, 0.75
 """Another picture is taken for the right one if it is twice as near, and by more than this of 255 levels."""
 STRANGE, STRANGE_LEVELS = 3.0, 3.0
@@ -37,7 +36,6 @@ SEARCHES_MAX = 8
 NOTHING_LEVELS = 48.0
 """This far apart, two pictures have nothing to do with each other."""
 WRONG_MAX = 20
-RATE_DENOMINATOR = 1001
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +74,9 @@ class Compared:
         return self.original.index
 
 
-async def look_into(tools: Tools, source: Source, folder: Path) -> Original:
-    """The source as it can be cut: one that cannot is copied first."""
-    found = await survey(tools, source, folder / "copy.mkv")
+async def look_into(tools: Tools, source: Source, folder: Path, frames: Index | None = None) -> Original:
+    """The source as it can be cut: one that cannot is copied first. Its frames may be known already."""
+    found = await survey(tools, source, folder / "copy.mkv", frames=frames)
     return Original(found.source, found.probe, found.index)
 
 
@@ -86,28 +84,27 @@ async def compare(
     access: Access,
     tools: Tools,
     track: Track,
-    chosen: Sequence[Sequence[Piece]],
+    chosen: Sequence[Place],
     found: Compared,
     folder: Path,
     *,
     on_frames: Callable[[int], None],
 ) -> None:
-    """Compare these pieces of one picture track, one run of them at a time."""
+    """Compare these places of one picture track, one after the other."""
     index, rate = found.original.index, steady_rate(track)
     if index is None or rate is None or not track.pixels:
         return
     size = small(int(track.told["width"]), int(track.told["height"]))
     found.frames[track.name], found.wrong[track.name], found.wrong_count[track.name] = 0, [], 0
-    for pieces in chosen:
-        count = sum(piece.count for piece in pieces)
-        first = round((track.at_s(pieces[0].start) - track.start_s) * rate)
-        window = Window(max(first - AROUND, 0), first + count + AROUND)
+    for place in chosen:
+        first = frame_of(track, place.pieces[0], rate) + place.skip
+        window = Window(max(first - AROUND, 0), first + place.count + AROUND)
         try:
-            shown = await _of_track(access, tools, track, pieces, size, folder)
+            shown = await _of_track(access, tools, track, place, size, folder)
             right = await _of_source(tools, found.original, rate, window, size, folder)
         except MediaError as error:
             message = str(error).removeprefix(NOT_THE_SOURCE)
-            found.faults.append((access.name(pieces[0].address), message))
+            found.faults.append((access.name(place.pieces[0].address), message))
             continue
         wrong = judge(shown, right, first - window.first)
         found.frames[track.name] += len(shown)
@@ -117,21 +114,7 @@ async def compare(
             replace(one, frame=one.frame + first, like=None if one.like is None else one.like + window.first)
             for one in wrong[:room]
         ]
-        on_frames(count)
-
-
-def runs(track: Track, sample: int | None) -> list[list[Piece]]:
-    """What is compared: all of a track in runs of bounded length, or so many pieces from all over it."""
-    readable = track.read
-    if sample is None or sample >= len(readable):
-        return list(chunks(track))
-    return [[readable[(2 * number + 1) * len(readable) // (2 * sample)]] for number in range(sample)]
-
-
-def steady_rate(track: Track) -> Fraction | None:
-    """Frames a second, as simply as they can be told; None if they do not come evenly."""
-    rate = track.rate if track.is_even else None
-    return None if rate is None else rate.limit_denominator(RATE_DENOMINATOR)
+        on_frames(place.count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +133,14 @@ def small(width: int, height: int) -> tuple[int, int]:
 
 
 async def _of_track(
-    access: Access, tools: Tools, track: Track, pieces: Sequence[Piece], size: tuple[int, int], folder: Path
+    access: Access, tools: Tools, track: Track, place: Place, size: tuple[int, int], folder: Path
 ) -> list[bytes]:
     file, out = folder / "compared", folder / "small"
     try:
-        source = await join(access, track, pieces, file)
+        source = await join(access, track, place.pieces, file)
         after = ["-map", "0:v:0", "-vf", _shrunk(size), "-fps_mode", "passthrough", *_raw(out)]
         await tools.ffmpeg(source, (), after, writes=[folder])
-        return list(_pictures(out, size))
+        return list(_pictures(out, size))[place.skip :][: place.count]
     finally:
         file.unlink(missing_ok=True)
         out.unlink(missing_ok=True)

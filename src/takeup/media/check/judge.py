@@ -8,11 +8,13 @@ from typing import Any
 
 from takeup.media.abilities import decoders
 from takeup.media.check.access import Access
-from takeup.media.check.compare import Compared, compare, look_into, runs
+from takeup.media.check.compare import Compared, compare, look_into
 from takeup.media.check.decode import Decoded, decode, lacking
 from takeup.media.check.package import Package, gather
+from takeup.media.check.places import places
 from takeup.media.check.report import Report, verdict_of
 from takeup.media.check.rules import RULES
+from takeup.media.index import Index
 from takeup.media.source import Source
 from takeup.media.tools import Tools
 
@@ -26,20 +28,28 @@ class Step:
     total: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Against:
+    """The source that a package is compared with, and how much of it."""
+
+    source: Source
+    frames: Index | None = None
+    """Those of the source, if they are known already."""
+    is_thorough: bool = False
+    """Every rung is compared, not the smallest alone."""
+    sample: int | None = None
+    """In how many places, evenly spread, instead of everywhere."""
+
+
 async def check(
     access: Access,
     tools: Tools,
-    source: Source | None = None,
+    against: Against | None = None,
     *,
     decodes: bool = True,
-    is_thorough: bool = False,
-    sample: int | None = None,
     on_progress: Callable[[Step], None] | None = None,
 ) -> Report:
-    """Judge a package; with its source also the pictures: those of the smallest rung, or of all.
-
-    `sample` pieces, evenly spread, are compared instead of every one.
-    """
+    """Judge a package; with its source also the pictures."""
     tell = on_progress or (lambda _step: None)
     with tempfile.TemporaryDirectory(prefix="takeup-check-") as name:
         folder = Path(name)
@@ -53,9 +63,8 @@ async def check(
         package = await gather(access, tools, folder, on_piece=piece)
         if decodes:
             await _decode(package, tools, folder, tell)
-        if source is not None:
-            rungs = None if is_thorough else 1
-            await _compare(package, tools, source, folder, (rungs, sample), tell)
+        if against is not None:
+            await _compare(package, tools, against, folder, tell)
     return judge(package)
 
 
@@ -104,20 +113,15 @@ async def _decode(package: Package, tools: Tools, folder: Path, tell: Callable[[
 
 
 async def _compare(
-    package: Package,
-    tools: Tools,
-    source: Source,
-    folder: Path,
-    most: tuple[int | None, int | None],
-    tell: Callable[[Step], None],
+    package: Package, tools: Tools, against: Against, folder: Path, tell: Callable[[Step], None]
 ) -> None:
-    """Compare at most so many rungs, in so many pieces of each."""
-    rungs, sample = most
-    package.compared = Compared(await look_into(tools, source, folder))
+    compared = Compared(await look_into(tools, against.source, folder, against.frames))
+    package.compared = compared
+    rungs = None if against.is_thorough else 1
     listed = await decoders(tools.binaries)
     tracks = [track for track in package.pictures if not lacking(track, listed)]
-    chosen = [(track, runs(track, sample)) for track in tracks[:rungs]]
-    total = sum(piece.count for _, pieces in chosen for run in pieces for piece in run)
+    chosen = [(track, places(track, compared.index, against.sample)) for track in tracks[:rungs]]
+    total = sum(place.count for _, there in chosen for place in there)
     done = 0
 
     def frames(count: int) -> None:
@@ -125,5 +129,5 @@ async def _compare(
         done += count
         tell(Step("compare", done, total))
 
-    for track, pieces in chosen:
-        await compare(package.access, tools, track, pieces, package.compared, folder, on_frames=frames)
+    for track, there in chosen:
+        await compare(package.access, tools, track, there, compared, folder, on_frames=frames)

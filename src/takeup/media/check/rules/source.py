@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from takeup.media.check.compare import steady_rate
 from takeup.media.check.package import Package
+from takeup.media.check.places import steady_rate
 from takeup.media.check.rule import rule
 from takeup.media.probe import square
 
