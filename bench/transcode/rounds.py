@@ -54,12 +54,12 @@ async def plan_of(source: Path, tools: binaries.Binaries) -> Plan:
     return plan(found.probe, found.index, await choose(tools, profile.load(PROFILE)))
 
 
-def measure_all(task: Task, contenders: Sequence[Contender], rounds: int) -> Turns:
-    """Round by round, in another order each time."""
+def measure_all(task: Task, contenders: Sequence[Contender], rounds: int, once: Sequence[str] = ()) -> Turns:
+    """Round by round, in another order each time; who is slow, or named in `once`, only in the first."""
     turns: Turns = {contender.name: [] for contender in contenders}
     for number in range(rounds):
         for contender in in_order(contenders, number):
-            if contender.is_slow and number:
+            if number and (contender.is_slow or contender.name in once):
                 continue
             turn = take_turn(task, contender)
             turns[contender.name].append(turn)

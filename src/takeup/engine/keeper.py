@@ -64,16 +64,24 @@ class Keeper:
                 await self._glance()
             except TakeupError as error:  # renewing is more urgent, and is tried whatever this says
                 log.warning("no orders seen", error=str(error))
-        due = [holding for holding in self._hand if self._is_due(holding, now)]
+        due = self._due(now)
         for start in range(0, len(due), BATCH_MAX):
             await self._renew(due[start : start + BATCH_MAX])
 
+    def _due(self, now: float) -> list[Holding]:
+        """Whatever must be renewed; what else has news goes with it, for one write costs as much as many."""
+        alive = [holding for holding in self._hand if holding.stopping != "lost"]
+        if not any(self._is_due(holding, now) for holding in alive):
+            return []
+        return [holding for holding in alive if holding.renew_at <= now or self._has_news(holding)]
+
     def _is_due(self, holding: Holding, now: float) -> bool:
         """A third of its length is over, or there is progress that people have waited for long enough."""
-        if holding.stopping == "lost":
-            return False
-        is_told = not holding.has_news or now < holding.asked_at + self._news_every_s
-        return holding.renew_at <= now or (not is_told and holding.renew_at < float("inf"))
+        is_late = now >= holding.asked_at + self._news_every_s
+        return holding.renew_at <= now or (is_late and self._has_news(holding))
+
+    def _has_news(self, holding: Holding) -> bool:
+        return holding.has_news and holding.renew_at < float("inf")
 
     async def _renew(self, due: list[Holding]) -> None:
         asked_at = self._clock()

@@ -178,6 +178,8 @@ def pictures_of(picture: Picture, segment: Segment, rungs: Sequence[Rung]) -> st
     ]
     if picture.hdr and rungs[0].range == "sdr":
         chain += [TO_SDR, "format=yuv420p"]
+    elif picture.is_plain:
+        chain.append(BT709)  # so that the scaler has nothing to do where the size stays
     makers = [_maker(rung, rungs) for rung in rungs]
     scaled = []
     for number, (rung, maker) in enumerate(zip(rungs, makers, strict=True)):

@@ -20,7 +20,8 @@ from takeup.media.ladder import Rung, ladder
 from takeup.media.probe import Audio, Chapter, Probe, Text, Video
 from takeup.media.profile import Family, Profile
 
-VERSION = 3
+VERSION = 4
+PLAIN_PIXELS = "yuv420p"
 RATES = tuple(
     Fraction(*rate)
     for rate in (
@@ -76,6 +77,8 @@ class Picture:
     """How bright the source is; SDR rungs of a bright one are mapped."""
     matrix: str
     """How SDR pictures of the source are made of colours, as the scaler names it."""
+    is_plain: bool
+    """Whether they are what SDR rungs are, told or not: those of the same size are then not converted."""
     segments: tuple[Segment, ...]
     rungs: tuple[Rung, ...]
     """What plays everywhere comes first."""
@@ -199,6 +202,7 @@ def _plan_picture(video: Video, index: Index, profile: Profile, segment_s: float
         deinterlace=video.is_interlaced,
         hdr=video.hdr,
         matrix=matrix_of(video),
+        is_plain=is_plain(video),
         segments=_segments(index, rate, frames, fragment, segment_s),
         rungs=tuple(
             rung
@@ -214,6 +218,12 @@ def matrix_of(video: Video) -> str:
     if said not in MATRICES and said not in ("", "unknown"):
         return "auto"
     return MATRICES.get(said, "bt709" if min(video.width, video.height) >= HD_SHORT else "bt601")
+
+
+def is_plain(video: Video) -> bool:
+    """Whether its pictures are made of colours as those of an SDR rung are, whatever it says of them."""
+    is_limited = video.colour.range in ("", "unknown", "tv")
+    return video.pixel_format == PLAIN_PIXELS and is_limited and matrix_of(video) == "bt709" and not video.hdr
 
 
 def _families(video: Video, profile: Profile) -> list[Family]:

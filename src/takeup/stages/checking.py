@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FULL = "full"
 FINDINGS_TOLD = 3
-PIECES_A_PLACE = 20
+PIECES_A_PLACE = 30
 PLACES_MAX = 10
 SHARES = {"read": (0.0, 20.0), "decode": (20.0, 60.0), "compare": (60.0, 100.0)}
 
@@ -54,6 +54,6 @@ async def hold_to_rules(ctx: Any, stored: Stored, folder: Path) -> dict[str, Any
 
 
 def places(whole: Plan) -> int:
-    """In how many places the pictures are compared; none of what is shorter than two minutes."""
+    """In how many places the pictures are compared; none of what is shorter than three minutes."""
     picture = whole.picture
     return min(picture.frames // (picture.fragment * PIECES_A_PLACE), PLACES_MAX) if picture else 0
