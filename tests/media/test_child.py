@@ -1,6 +1,7 @@
 """A guarded child: bounded, confined, watched, alone in its environment, and dead when its parent is."""
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -55,6 +56,12 @@ async def test_a_limit_ends_the_child(limits: Limits, code: str, signs, tmp_path
 async def test_no_core_is_dumped():
     ended = await python("import resource as r; print(r.getrlimit(r.RLIMIT_CORE))", guard_for())
     assert ended.stdout == "(0, 0)\n"
+
+
+async def test_a_guarded_child_is_scheduled_as_work_that_nobody_waits_for():
+    code = "import os; print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0))"
+    ended = await python(code, guard_for())
+    assert ended.stdout == f"{os.SCHED_BATCH} {os.getpriority(os.PRIO_PROCESS, 0)}\n"
 
 
 @pytest.mark.skipif(confinement() != "landlock", reason="this kernel has no Landlock")
