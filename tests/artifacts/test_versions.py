@@ -90,7 +90,26 @@ def test_only_so_many_earlier_versions_are_kept(tmp_path: Path):
     for number in range(1, 6):
         publish(stream, make(tmp_path, str(number)), f"job {number}", keep=2)
     assert Versions(stream).numbers() == [3, 4, 5]
-    assert sorted(p.name for p in stream.iterdir()) == [".lock", "current", "list", "v3", "v4", "v5"]
+    assert sorted(p.name for p in stream.iterdir()) == [
+        ".former",
+        ".lock",
+        "current",
+        "list",
+        "v3",
+        "v4",
+        "v5",
+    ]
+
+
+def test_what_was_served_after_a_roll_back_stays_and_is_what_comes_back(tmp_path: Path):
+    stream = tmp_path / "stream"
+    for number, word in enumerate(("one", "two", "three"), 1):
+        publish(stream, make(tmp_path, word), f"job {number}")
+    assert Versions(stream).roll_back(1) == 1
+    assert publish(stream, make(tmp_path, "four"), "job 4", keep=1) == 4
+    assert Versions(stream).numbers() == [1, 3, 4]
+    assert Versions(stream).roll_back() == 1
+    assert seen(stream) == ["one 1", "one 2"]
 
 
 def test_what_cannot_be_rolled_back_says_so(tmp_path: Path):

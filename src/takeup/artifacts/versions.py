@@ -27,6 +27,8 @@ CURRENT = "current"
 ENTRY = "entry"
 FACTS = "version.json"
 SERVED = ".served"
+FORMER = ".former"
+"""Which version was served before the current one."""
 LOCK = ".lock"
 NEW, OLD, SWAP = ".new", ".old.", ".swap"
 NAME = re.compile(r"v([1-9][0-9]{0,8})\Z")
@@ -84,7 +86,7 @@ class Versions:
         """Give what was made its number and serve it; the same origin is published once, however often asked.
 
         A version that was served before and rolled back is not served again by a late repetition. Of older
-        versions `keep` stay to roll back to.
+        versions `keep` stay to roll back to, and the one that was served until now.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         with self._locked():
@@ -98,10 +100,10 @@ class Versions:
         return number
 
     def roll_back(self, to: int | None = None) -> int:
-        """Serve an earlier version again: this one, or that before the current."""
+        """Serve an earlier version again: this one, or that which was served before the current."""
         with self._locked():
-            current, there = self.current(), self.numbers()
-            wanted = to if to is not None else max((n for n in there if n < (current or 0)), default=None)
+            there = self.numbers()
+            wanted = to if to is not None else self._before()
             if wanted is None or wanted not in there:
                 known = ", ".join(f"v{n}" for n in there) or "none"
                 what = "earlier version" if to is None else f"version v{to}"
@@ -126,6 +128,7 @@ class Versions:
 
     def _serve(self, number: int) -> None:
         """Swap the pointer; the links of the entries lead through it, so that they change with it."""
+        self._remember(number)
         self._link(CURRENT, f"v{number}")
         point("versions.after swap")
         names = {path.name for path in (self.path(number) / ENTRY).iterdir()}
@@ -136,6 +139,20 @@ class Versions:
                 path.unlink()
         (self.path(number) / SERVED).touch()
         sync_folder(self.folder)
+
+    def _remember(self, number: int) -> None:
+        """What is served until now is what people watch, and what they want back if the new one is bad."""
+        served = self.current()
+        if served not in (None, number):
+            file = self.folder / FORMER
+            write_durably(file, file.with_name(f"{FORMER}.new"), str(served).encode())
+
+    def _before(self) -> int | None:
+        """The version served before the current, if it is older and there; else the one made before."""
+        there = [n for n in self.numbers() if n < (self.current() or 0)]
+        told = (read_bounded(self.folder / FORMER, FACTS_BYTES_MAX) or b"").decode("ascii", "replace")
+        former = int(told) if told.isdecimal() else None
+        return former if former in there else max(there, default=None)
 
     def _link(self, name: str, target: str) -> None:
         link, swap = self.folder / name, self.folder / SWAP
@@ -148,8 +165,9 @@ class Versions:
     def _tidy(self, keep: int) -> None:
         """Remove what is older than so many earlier versions, and what a crash left."""
         current = self.current() or 0
+        before = self._before()
         older = [n for n in self.numbers() if n < current]
-        for number in older[: max(len(older) - keep, 0)]:
+        for number in (n for n in older[: max(len(older) - keep, 0)] if n != before):
             self.path(number).rename(self.folder / f"{OLD}{number}")
         for left in (*self.folder.glob(f"{OLD}*"), self.folder / NEW):
             shutil.rmtree(left, ignore_errors=True)
