@@ -5,8 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from takeup.artifacts.versions import Versions
+from takeup.cli.demo_work import Show
+from takeup.media import binaries
+from takeup.media.sample import make_sample
 from tests.cli.conftest import environment
+from tests.processes import environment_mark, left_of
 
 
 def demo(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -32,3 +38,14 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path):
     ran = demo(tmp_path, ".")
     assert (ran.returncode, "holds something else" in ran.stderr) == (1, True)
     assert [path.name for path in tmp_path.iterdir()] == ["letter"]
+
+
+async def test_after_the_kill_no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, value in environment_mark(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    show = Show(tmp_path / "here")
+    show.clear()
+    await make_sample(binaries.find(), show.sample, 12, "320x180")
+    show.takeup(*show.transcode)
+    await show.kill_half_way()
+    assert left_of(tmp_path) == []

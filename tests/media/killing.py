@@ -1,4 +1,4 @@
-"""A transcode whose processes are killed one after the other, whole groups at once or one of them."""
+"""A transcode of which somebody is killed, again and again, at chosen points of its progress."""
 
 import os
 import random
@@ -10,83 +10,124 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from takeup.child.below import kill_with_all_below, processes_below
 from tests.cli.conftest import environment
+from tests.processes import environment_mark
 
-VICTIMS = ("group", "main", "runner", "ffmpeg")
-PAUSE_S = (0.6, 2.5)
+SLOTS = 2
+CUT_SHORT = {"all": SLOTS, "main": SLOTS, "guardian": SLOTS, "runner": 1, "ffmpeg": 1}
+"""Who is killed, and how many tasks that can end: one in each slot, or that of one process."""
+LATER_S = 0.3
+LOOK_S = 0.005
 WAIT_S = 120.0
+
+Running = subprocess.Popen[bytes]
 
 
 class Storm:
-    """Runs the command again and again; each time somebody dies at a random moment."""
+    """Runs the command, kills whom the dice say, and runs it again where nothing of it is left.
+
+    A kill comes when so many tasks are done, and a random moment later: so all of them come before the
+    end, however fast the machine is.
+    """
 
     def __init__(self, folder: Path, arguments: list[str], seed: int) -> None:
         self._folder = folder
-        self._command = [sys.executable, "-m", "takeup.cli.main", *arguments]
+        self._command = [sys.executable, "-m", "takeup.cli.main", *arguments, "--workers", str(SLOTS)]
         self._random = random.Random(seed)
         self.killed: list[str] = []
-        self.cut_short = 0
-        """How many tasks the kills can have ended: one a slot, or that of one process."""
 
-    def rage(self, kills: int, least: int) -> None:
-        """Kill so often, then let it come to its end; it may come to it before, but not at once."""
-        while len(self.killed) < kills and self._run_and_kill():
-            pass
-        assert len(self.killed) >= least
-        with self._start() as running:
+    def rage(self, kills: int, tasks: int) -> None:
+        """Kill so often, spread over so many tasks; then let it come to its end."""
+        kinds = list(CUT_SHORT)
+        victims = [kinds[number % len(kinds)] for number in range(kills)]
+        self._random.shuffle(victims)
+        points = sorted(self._random.choices(range(tasks), k=kills))
+        running = self._start()
+        try:
+            for victim, done in zip(victims, points, strict=True):
+                self._wait_for(running, done)
+                self._kill(running, victim)
+                self.killed.append(victim)
+                if victim in ("all", "main"):
+                    running.wait(WAIT_S)
+                    running = self._start()
             assert running.wait(WAIT_S) == 0
+        finally:
+            if running.poll() is None:
+                kill_with_all_below(running.pid)
+            running.wait(WAIT_S)
 
-    def _start(self) -> "subprocess.Popen[bytes]":
-        return subprocess.Popen(
-            self._command,
-            cwd=self._folder,
-            env=environment(),
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    def _start(self) -> Running:
+        env = environment(**environment_mark(self._folder))
+        quiet = subprocess.DEVNULL
+        return subprocess.Popen(self._command, cwd=self._folder, env=env, stdout=quiet, stderr=quiet)
 
-    def _run_and_kill(self) -> bool:
-        """False if there was nothing left to be killed."""
-        with self._start() as running:
-            try:
-                running.wait(self._random.uniform(*PAUSE_S))
-            except subprocess.TimeoutExpired:
-                self._kill(running, self._random.choice(VICTIMS))
-                return True
-        return False
+    def _wait_for(self, running: Running, done: int) -> None:
+        end = time.monotonic() + WAIT_S
+        while self.done() < done:
+            assert running.poll() is None, f"it ended before {done} tasks were done"
+            assert time.monotonic() < end, f"{done} tasks were not done in time"
+            time.sleep(LOOK_S)
+        time.sleep(self._random.uniform(0, LATER_S))
 
-    def _kill(self, running: "subprocess.Popen[bytes]", victim: str) -> None:
-        """One process may die and the others go on; then the rest is killed a little later."""
-        self.killed.append(victim)
-        if victim == "main":
+    def _kill(self, running: Running, victim: str) -> None:
+        assert running.poll() is None, f"it ended before the kill of {victim}"
+        if victim == "all":
+            kill_with_all_below(running.pid)
+        elif victim == "main":
             os.kill(running.pid, signal.SIGKILL)
-        elif victim in ("runner", "ffmpeg"):
-            for pid in processes_of(running.pid, victim)[:1]:
+        else:
+            self._kill_one_below(running, victim)
+
+    def _kill_one_below(self, running: Running, victim: str) -> None:
+        """Wait until there is such a process, for a tool may just have ended, and kill it."""
+        end = time.monotonic() + WAIT_S
+        while time.monotonic() < end:
+            for pid in [one for one in processes_below(running.pid) if kind_of(one) == victim]:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            self.cut_short += 1
-            time.sleep(self._random.uniform(*PAUSE_S))
-        self.cut_short += os.cpu_count() or 1
-        with suppress(ProcessLookupError):
-            os.killpg(running.pid, signal.SIGKILL)
-        running.wait(WAIT_S)
+                    return
+            assert running.poll() is None, f"it ended before there was a {victim} to kill"
+            time.sleep(LOOK_S)
+        raise AssertionError(f"there was no {victim} to kill")
+
+    @property
+    def cut_short(self) -> int:
+        """How many tasks the kills can have ended."""
+        return sum(CUT_SHORT[victim] for victim in self.killed)
+
+    def done(self) -> int:
+        """How many tasks are done."""
+        with suppress(sqlite3.OperationalError):  # nothing is there yet
+            return int(ask(self._folder, "SELECT count(*) FROM tasks WHERE status = 'DONE'")[0][0])
+        return 0
 
     def repeated(self) -> int:
-        """How many attempts were made in vain."""
-        with closing(sqlite3.connect(self._folder / "takeup-data" / "takeup.db")) as connection:
-            ((tasks, attempts),) = connection.execute("SELECT count(*), sum(attempt) FROM tasks").fetchall()
-        return int(attempts - tasks)
+        """How many tasks were begun in vain."""
+        ((claims, tasks),) = ask(
+            self._folder,
+            "SELECT (SELECT count(*) FROM audit WHERE noun = 'task' AND event = 'claim'),"
+            " (SELECT count(*) FROM tasks)",
+        )
+        return int(claims) - int(tasks)
 
 
-def processes_of(pid: int, word: str) -> list[int]:
-    """The processes below this one whose command has the word."""
-    found, waiting = [], [pid]
-    while waiting:
-        parent = waiting.pop()
-        with suppress(OSError):
-            for thread in Path(f"/proc/{parent}/task").iterdir():
-                waiting += map(int, (thread / "children").read_text().split())
-            if word in Path(f"/proc/{parent}/cmdline").read_text(errors="replace"):
-                found.append(parent)
-    return [one for one in found if one != pid]
+def ask(folder: Path, question: str) -> list[tuple[int | str, ...]]:
+    """Rows of the database of the runs in this folder."""
+    file = folder / "takeup-data" / "takeup.db"
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        return connection.execute(question).fetchall()
+
+
+def kind_of(pid: int) -> str:
+    """What a process below the command is; a tool counts once it runs, not while it is launched."""
+    with suppress(OSError):
+        if Path(f"/proc/{pid}/comm").read_text().startswith("ffmpeg"):
+            return "ffmpeg"
+        words = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+        if "takeup.engine.runner" in words:
+            return "runner"
+        if any(word.endswith("guardian.py") for word in words):
+            return "guardian"
+    return ""

@@ -7,10 +7,12 @@ import pytest
 
 from takeup.media.tools import Tools
 from tests.media.conftest import PICTURE
-from tests.media.killing import Storm
+from tests.media.killing import CUT_SHORT, Storm, ask
 from tests.media.test_transcode import contents, count_frames, takeup
+from tests.processes import left_after
 
 RATE = 25
+WITHIN_S = 5.0
 
 
 def source(tools: Tools, folder: Path, seconds: int) -> Path:
@@ -30,17 +32,22 @@ def survive(tools: Tools, folder: Path, *, seconds: int, kills: int, seed: int) 
     arguments = ["transcode", str(film), "-o", "out", "--segment", "6"]
     assert takeup(calm, *arguments).returncode == 0
     raging = Storm(storm, arguments, seed)
-    raging.rage(kills, least=kills // 2)
+    raging.rage(kills, tasks=seconds // 6)
+    print("killed:", *raging.killed, "- begun again:", raging.repeated(), "of at most", raging.cut_short)
+    assert len(raging.killed) == kills
+    assert set(raging.killed) == set(CUT_SHORT)
     assert contents(storm / "out") == contents(calm / "out")
     (playlist,) = (storm / "out").glob("v1/180p/index.m3u8")
     assert count_frames(tools, playlist) == seconds * RATE
     assert takeup(storm, "verify").returncode == 0
+    assert ask(storm, "SELECT status FROM jobs") == [("completed",)]
     assert raging.repeated() <= raging.cut_short
+    assert left_after(storm, WITHIN_S) == []
     assert not list((storm / "takeup-data" / "scratch").glob("*"))
 
 
 def test_killed_again_and_again_the_stream_has_the_same_bytes(tools: Tools, tmp_path: Path):
-    survive(tools, tmp_path, seconds=60, kills=4, seed=1)
+    survive(tools, tmp_path, seconds=60, kills=5, seed=1)
 
 
 @pytest.mark.timeout(1800)

@@ -2,15 +2,14 @@
 
 import argparse
 import asyncio
-import os
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 from takeup.app import open_app
 from takeup.artifacts.versions import ENTRY, FACTS, Versions
+from takeup.child.below import kill_with_all_below
 from takeup.cli.printing import near
 from takeup.cli.progress import say
 from takeup.config import Settings
@@ -81,7 +80,8 @@ class Show:
         try:
             done, total = await self._half(running)
         finally:
-            os.killpg(running.pid, signal.SIGKILL)
+            if running.poll() is None:
+                kill_with_all_below(running.pid)
             running.wait()
             if sys.stderr.isatty():
                 sys.stderr.write(f"{SHOW_CURSOR}\n")
