@@ -10,6 +10,7 @@ from takeup.media.check import texts, tracks
 from takeup.media.check.access import Span, open_access
 from takeup.media.check.headers import read_header
 from takeup.media.check.index_box import read_index
+from takeup.media.check.joined import CHUNK_S, chunks
 from takeup.media.check.judge import check
 from takeup.media.check.manifest import read_manifest
 from takeup.media.check.playlists import attributes_of, read_master, read_playlist
@@ -96,6 +97,61 @@ def test_long_lines_are_read_at_once():
     for text in ("A" * 1_000_000, "A=" + " " * 1_000_000 + '"', 'A="' * 300_000, "A=1," * 200_000):
         attributes_of(text)
     assert time.monotonic() - begun < 5
+
+
+MANY = """<MPD mediaPresentationDuration="PT100000S"><Period>
+<SegmentTemplate timescale="1" duration="{every}" media="{name}"/>
+<AdaptationSet contentType="video">{inside}</AdaptationSet></Period></MPD>"""
+ONE = '<Representation id="a"/>'
+MANY_FACTS = "<Representation " + " ".join(f"a{n}=''" for n in range(1000)) + "/>"
+
+
+@pytest.mark.parametrize(
+    ("every", "name", "inside", "says"),
+    [
+        (1, "$Number$", ONE * 200_000, "more than 1000 representations"),
+        (1, "$Number$", ONE * 1000, "list more than 500000 segments together"),
+        (1, "$Number%099d$" * 100, ONE, "more than 67108864 letters together"),
+        (1, "a" * 10_000_000, ONE, "more than 2000 letters"),
+        (100, "$RepresentationID$", f'<Representation id="{"a" * 1_000_000}"/>', "more than 2000 letters"),
+        (100, "a", f"<BaseURL>{'a' * 1_000_000}</BaseURL>{ONE}", "more than 2000 letters"),
+        (100, "a", MANY_FACTS, "100 attributes"),
+    ],
+    ids=["representations", "segments", "wide numbers", "long name", "long id", "long base", "attributes"],
+)
+async def test_a_manifest_that_stands_for_too_much_is_a_finding(
+    tools: Tools, copy: Path, every: int, name: str, inside: str, says: str
+):
+    (copy / d.MANIFEST).write_text(MANY.format(every=every, name=name, inside=inside))
+    begun = time.monotonic()
+    report = await check(open_access(str(copy)), tools, decodes=False)
+    assert time.monotonic() - begun < 15
+    findings = [finding for verdict in report.verdicts for finding in verdict.findings]
+    assert any(says in str(finding) for finding in findings)
+
+
+def test_a_million_children_are_looked_through_once():
+    begun = time.monotonic()
+    data = MANY.format(every=100_000, name="a", inside="<x/>" * 1_000_000 + ONE * 500)
+    assert len(read_manifest(data.encode()).representations) == 500
+    assert time.monotonic() - begun < 15
+
+
+def test_many_pieces_are_put_together_at_once():
+    track = Track("x", "sound", 1, pieces=[Piece("x", None) for _ in range(100_000)])
+    begun = time.monotonic()
+    (whole,) = chunks(track)
+    assert len(whole) == 100_000
+    assert time.monotonic() - begun < 5
+
+
+def test_pieces_are_put_together_up_to_a_length_and_to_a_fault():
+    lengths = [30, 20, 20, 70, 10, 10, 50]
+    track = Track("x", "sound", 1, pieces=[Piece("x", None, duration=length) for length in lengths])
+    track.pieces[5].fault = "gone"
+    found = [[piece.duration for piece in chunk] for chunk in chunks(track)]
+    assert found == [[30, 20], [20], [70], [10], [50]]
+    assert CHUNK_S == 60
 
 
 def test_documents_inside_documents_are_refused():

@@ -18,7 +18,7 @@ from takeup.media.check.joined import join
 from takeup.media.check.places import AROUND, Place, frame_of, steady_rate
 from takeup.media.check.tracks import Track
 from takeup.media.errors import MediaError
-from takeup.media.index import Index
+from takeup.media.index import AFTER_KEY_S, Index
 from takeup.media.probe import Probe
 from takeup.media.source import Source
 from takeup.media.survey import survey
@@ -156,7 +156,7 @@ async def _of_source(
     tick = index.key_before(index.shown[0] + int(window.first / rate / index.time_base))
     before = ["-copyts", "-reinit_filter", "0"]
     if window.first:
-        begin = tick * index.time_base + 1 / (2 * rate)  # not before the frame, however times are rounded
+        begin = tick * index.time_base + AFTER_KEY_S
         before += ["-seek_timestamp", "1", "-ss", f"{float(begin):.6f}", "-noaccurate_seek"]
     chain = [
         f"setpts=PTS-({index.shown[0]})",

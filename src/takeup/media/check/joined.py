@@ -15,13 +15,16 @@ CHUNK_S = 60
 def chunks(track: Track) -> Iterator[list[Piece]]:
     """The pieces that can be read, in runs of bounded length; one that cannot be read ends a run."""
     chunk: list[Piece] = []
+    size = length = 0
     for piece in track.pieces:
-        size = sum(one.size for one in (*chunk, piece))
-        length = sum(one.duration for one in (*chunk, piece))
+        size, length = size + piece.size, length + piece.duration
         if chunk and (piece.fault or size > CHUNK_BYTES or length > CHUNK_S * track.timescale):
             yield chunk
-            chunk = []
-        chunk += [] if piece.fault else [piece]
+            chunk, size, length = [], piece.size, piece.duration
+        if piece.fault:
+            size = length = 0
+        else:
+            chunk.append(piece)
     if chunk:
         yield chunk
 
