@@ -186,6 +186,12 @@ RECIPES: dict[str, tuple[str, tuple[str, ...]]] = {
         "mkv",
         (*PICTURE, "color=size=16x16:rate=1000:duration=2", "-c:v", "mpeg4"),
     ),
+    "frames far apart": (
+        "mkv",
+        (*PICTURE, "color=size=16x16:rate=25", "-vf", "settb=1/1000,setpts='if(eq(N,2),9e9,N*40)'",
+         "-frames:v", "3", "-fps_mode", "passthrough", "-enc_time_base", "1:1000", "-c:v", "mjpeg",
+         "-f", "matroska", "-live", "1"),
+    ),
     "1000 streams": (
         "mov",
         (*PICTURE, "color=size=16x16:rate=5:duration=1", *("-map", "0:0") * 1000, "-c:v", "mpeg4"),

@@ -46,6 +46,7 @@ WORDS = {
     "s80 1000 a second": "1000 frames a second",
     "s80 a million seconds": "it lasts",
     "s80 too many frames": "frames a second",
+    "s80 frames far apart": "its frames span 9000000",
     "s81 1000 streams": "more than 128 streams",
     "words": "it is no media file",
     "page": "it is no media file",

@@ -141,6 +141,39 @@ async def test_s87_a_source_that_is_swapped_while_it_is_read(tools: Tools, make:
         await probe.probe(Tools(tools.binaries, swap), look_at(file))
 
 
+@pytest.mark.parametrize("way", ["another file", "the same file"])
+async def test_s87_a_swap_that_hides_its_size_and_time(tools: Tools, make: Make, tmp_path: Path, way: str):
+    file, other = tmp_path / "movie.mp4", tmp_path / "other.mp4"
+    file.write_bytes(make("plain").read_bytes())
+    before = file.stat()
+
+    async def swap(*command: object, **options: object) -> Ended:
+        ended = await run_child(*command, **options)  # type: ignore[arg-type]
+        target = other if way == "another file" else file
+        target.write_bytes(bytes(before.st_size))
+        os.utime(target, ns=(before.st_atime_ns, before.st_mtime_ns))
+        target.rename(file)
+        return ended
+
+    source = look_at(file)
+    with pytest.raises(MediaError, match=r"movie.mp4 was changed while it was read"):
+        await probe.probe(Tools(tools.binaries, swap), source)
+    assert look_at(file).version == source.version, "so a look at size and time alone sees nothing"
+
+
+async def test_s87_a_link_to_a_source_is_no_change(tools: Tools, make: Make, tmp_path: Path):
+    file = tmp_path / "movie.mp4"
+    file.write_bytes(make("plain").read_bytes())
+
+    async def back_up(*command: object, **options: object) -> Ended:
+        ended = await run_child(*command, **options)  # type: ignore[arg-type]
+        (tmp_path / "backup.mp4").hardlink_to(file)
+        return ended
+
+    found = await probe.probe(Tools(tools.binaries, back_up), look_at(file))
+    assert found.video
+
+
 async def test_s89_words_of_strangers(tools: Tools, make: Make, tmp_path: Path):
     ugly = "<script>\n\x1b[31m\u202eevil"
     words = [
@@ -225,6 +258,7 @@ async def test_s93_what_crashes_a_tool_twice_is_given_up(
     )
 
 
+# Its own peak is asked of /proc: that of getrusage counts the process which started it, too.
 MEASURE = """
 import asyncio, json, resource, sys
 from pathlib import Path
@@ -241,9 +275,9 @@ async def main():
             told.append("")
         except TakeupError as error:
             told.append(str(error))
-    both = resource.RUSAGE_CHILDREN, resource.RUSAGE_SELF
-    peaks = [resource.getrusage(who).ru_maxrss // 1024 for who in both]
-    print(json.dumps([told, peaks]))
+    children_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    own_kb = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0])
+    print(json.dumps([told, [children_kb // 1024, own_kb // 1024]]))
 asyncio.run(main())
 """
 

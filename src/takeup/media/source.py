@@ -14,6 +14,10 @@ class Source:
     path: Path
     size: int
     changed_ns: int
+    touched_ns: int
+    """When anything of it was changed last, its name and its rights too; nobody can set this back."""
+    inode: int
+    links: int
 
     @property
     def argument(self) -> str:
@@ -24,6 +28,16 @@ class Source:
     def version(self) -> dict[str, int]:
         """What changes when the file does, on whichever machine it is looked at."""
         return {"size": self.size, "changed_ns": self.changed_ns}
+
+    def is_still(self, now: "Source") -> bool:
+        """Whether what was looked at later is the same file with nothing written to it.
+
+        A backup may link to a file while it is read, which touches it and changes nothing in it. Some file
+        systems give a file another inode each time they are asked, so a new one alone proves nothing.
+        """
+        was_linked = self.inode == now.inode and self.links != now.links
+        is_untouched = self.touched_ns == now.touched_ns or was_linked
+        return self.path == now.path and self.version == now.version and is_untouched
 
 
 def look_at(path: Path) -> Source:
@@ -37,4 +51,4 @@ def look_at(path: Path) -> Source:
         raise NotMedia(f"{path} is not a regular file")
     if facts.st_size == 0:
         raise NotMedia(f"{path} is empty")
-    return Source(found, facts.st_size, facts.st_mtime_ns)
+    return Source(found, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino, facts.st_nlink)

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from takeup.media.errors import MediaError
+from takeup.media.errors import MediaError, TooLarge
 from takeup.media.fields import look
 from takeup.media.index import Index, index, is_seekable
-from takeup.media.probe import Probe, probe
+from takeup.media.probe import DURATION_S_MAX, Probe, probe
 from takeup.media.remux import into_matroska
 from takeup.media.source import Source
 from takeup.media.tools import Tools
@@ -38,5 +38,9 @@ async def survey(
         frames = frames or await index(tools, source, facts.video.stream, facts.video.time_base)
         if not frames.has_all_times:
             raise MediaError("some of its frames have no time, so nobody can say when to show them")
+        if frames.length_s > DURATION_S_MAX:  # whatever the container says; a plan is as long as its frames
+            raise TooLarge(
+                f"its frames span {float(frames.length_s):.0f} s; at most {DURATION_S_MAX} are taken"
+            )
         facts = await look(tools, source, facts, frames)
     return Survey(source, facts, frames, is_copied)

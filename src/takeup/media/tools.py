@@ -138,7 +138,7 @@ class Tools:
         ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, watch=watch, **options)
         if ended.exit_code != 0 or ended.stopped:
             raise failure(ended, file_bytes=bytes_max)
-        if look_at(source.path) != source:
+        if not source.is_still(look_at(source.path)):
             raise MediaError(f"{source.path.name} was changed while it was read; submit it again")
         return ended
 
