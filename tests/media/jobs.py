@@ -2,9 +2,10 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from takeup.app import make_folder, open_app, run_loops
 from takeup.config import load
@@ -29,14 +30,21 @@ def spec_of(data: Path, number: int, source: Path) -> dict[str, str]:
     return {"source": str(source), "publish_to": str(data.parent / "streams" / str(number))}
 
 
-async def run_jobs(data: Path, sources: Sequence[Path], *, within_s: float = 60) -> list[Done]:
-    """Run a job for each source to its end, as the environment says."""
+async def run_jobs(
+    data: Path,
+    sources: Sequence[Path],
+    *,
+    within_s: float = 60,
+    spec: Mapping[str, Any] | None = None,
+    pipeline: str = PIPELINE,
+) -> list[Done]:
+    """Run a job for each source to its end, as the environment says; `spec` is what else is asked for."""
     settings = load(os.environ, {"data_dir": data})
     make_folder(data)
     async with open_app(settings) as app:
-        jobs = [NewJob(transcode, spec_of(data, number, source)) for number, source in enumerate(sources)]
-        ids = await app.submit(jobs)
-        worker = app.worker([PIPELINE], worker_id="w", slots=2)
+        asked = [{**spec_of(data, number, source), **(spec or {})} for number, source in enumerate(sources)]
+        ids = await app.submit([NewJob(transcode, one) for one in asked])
+        worker = app.worker([pipeline], worker_id="w", slots=2)
         stop = asyncio.Event()
         running = [
             asyncio.create_task(worker.run()),

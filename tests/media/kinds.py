@@ -34,8 +34,8 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "edit list": (
         "mp4",
-        (*PICTURE, SIZE, *PICTURE, SINE, "-ss", "0.7", *H264, "-c:a", "aac",
-         "-avoid_negative_ts", "disabled"),
+        (*PICTURE, SIZE, *PICTURE, SINE, *H264, "-g", "500", "-keyint_min", "500", "-sc_threshold", "0",
+         "-c:a", "aac"),
     ),
     "late start": (
         "mkv", (*PICTURE, SIZE, *PICTURE, SINE, *H264, "-c:a", "aac", "-output_ts_offset", "5.3"),
@@ -63,6 +63,11 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "mp4",
         (*PICTURE, SIZE, *PICTURE, f"{SINE},aformat=channel_layouts=5.1", *H264, "-c:a", "aac"),
     ),
+    "front speakers": (
+        "mkv",
+        (*PICTURE, SIZE, *PICTURE, f"{SINE},aformat=channel_layouts=3.0", *H264, "-c:a", "flac"),
+    ),
+    "blu-ray": ("m2ts", (*PICTURE, SIZE, *PICTURE, f"{SINE}:sample_rate=48000", *H264, "-c:a", "pcm_bluray")),
     "three languages": (
         "mkv",
         (*PICTURE, SIZE, *PICTURE, SINE, "-map", "0", "-map", "1", "-map", "1", "-map", "1",
@@ -87,8 +92,9 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "50": ("mp4", rate("50")),
     "60": ("mp4", rate("60")),
     "120": ("mp4", rate("120", seconds=2)),
+    "keys only": ("mp4", (*rate("120", seconds=2), "-g", "1")),
     "one frame": ("mp4", (*PICTURE, "testsrc2=size=192x108:rate=25", "-frames:v", "1", *H264)),
-    "two dots": ("mkv", (*PICTURE, "testsrc2=size=2x2:rate=25:duration=1", "-c:v", "ffv1")),
+    "two dots": ("mkv", (*PICTURE, "testsrc2=size=2x2:rate=25:duration=2", "-c:v", "ffv1")),
     "long gop": ("mp4", (*PICTURE, SIZE, *H264, "-g", "500", "-keyint_min", "500", "-sc_threshold", "0")),
     "avi": ("avi", (*PICTURE, SIZE, *PICTURE, SINE, "-c:v", "mpeg4", "-bf", "2", "-g", "30", "-c:a", "mp3")),
     "webm": (
@@ -100,8 +106,12 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "mpeg-ps": ("mpg", (*PICTURE, SIZE, *PICTURE, SINE, "-c:v", "mpeg2video", "-c:a", "mp2")),
     "gif": ("gif", (*PICTURE, "testsrc2=size=96x54:rate=10:duration=2")),
 }  # fmt: skip
-TURNS = {"turned by 90": 90, "turned by 180": 180}
-"""Recipes whose picture is turned by a second pass, which only writes it down."""
+SECOND = {
+    "turned by 90": ("-display_rotation", "90"),
+    "turned by 180": ("-display_rotation", "180"),
+    "edit list": ("-ss", "0.7"),
+}
+"""Recipes with a second pass that copies the pictures, and only writes down what is to be done with them."""
 
 
 def made(ffmpeg: Path, name: str, folder: Path) -> Path:
@@ -109,12 +119,10 @@ def made(ffmpeg: Path, name: str, folder: Path) -> Path:
     for file, text in FILES.items():
         (folder / file).write_text(text)
     ending, recipe = KINDS[name]
-    steps: list[tuple[object, ...]] = [(*recipe, f"source.{ending}")]
-    if name in TURNS:
-        steps.append(
-            ("-display_rotation", TURNS[name], "-i", f"source.{ending}", "-c", "copy", f"turned.{ending}")
-        )
+    steps: list[tuple[str, ...]] = [(*recipe, f"source.{ending}")]
+    if name in SECOND:
+        steps.append((*SECOND[name], "-i", f"source.{ending}", "-c", "copy", f"second.{ending}"))
     for step in steps:
-        command = [ffmpeg, "-v", "error", "-nostdin", "-y", *map(str, step)]
+        command = [ffmpeg, "-v", "error", "-nostdin", "-y", *step]
         subprocess.run(command, check=True, timeout=60, cwd=folder)
-    return folder / str(steps[-1][-1])
+    return folder / steps[-1][-1]

@@ -63,7 +63,7 @@ def test_segments_that_were_done_survive_a_failure_and_damaged_ones_are_made_aga
 ):
     done = fail_half_way(tmp_path, source)
     assert 1 < done < SEGMENTS
-    (damaged,) = (tmp_path / "takeup-data" / "artifacts").rglob("000000/360p.mp4")
+    damaged = next((tmp_path / "takeup-data" / "artifacts").rglob("00000?/360p.mp4"))
     damaged.write_bytes(b"x" * damaged.stat().st_size)
     ran = takeup(tmp_path, "transcode", source, "-o", "out", "--segment", "6")
     assert ran.returncode == 0, ran.stderr

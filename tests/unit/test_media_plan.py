@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from takeup.media import profile
 from takeup.media.index import Index
 from takeup.media.ladder import ladder
-from takeup.media.plan import RATE_MAX, RATES, Plan, constant_rate, is_plain, plan
+from takeup.media.plan import RATE_MAX, RATES, Plan, constant_rate, is_plain, plan, vain_s
 from takeup.media.probe import Audio, Colour, Probe, Text, Video
 from takeup.media.profile import InvalidProfile
 
@@ -197,6 +197,16 @@ def test_a_short_source_is_not_cut_and_a_long_one_at_its_keys():
     on_keys = [index.shown[segment.first] in index.keys for segment in cut.segments]
     assert sum(on_keys) > len(on_keys) / 2
     assert all(15 <= segment.count / 25 <= 45 for segment in cut.segments)
+
+
+def test_far_from_a_key_there_are_fewer_cuts():
+    seconds = 3600
+    picture = plan(source(), even(Fraction(25), 25 * seconds, key_every=25 * seconds), WEB).picture
+    assert picture
+    in_vain = [vain_s(picture, segment) for segment in picture.segments]
+    assert in_vain == [segment.first / picture.rate for segment in picture.segments], "there is one key"
+    assert sum(in_vain) <= 2 * seconds
+    assert len(in_vain) > 4
 
 
 def test_sound_and_text():

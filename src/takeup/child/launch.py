@@ -31,7 +31,7 @@ SYSTEM_WRITES = ("/dev/null",)
 DEVICE_READS = ("/sys/dev/char", "/sys/devices", "/proc/driver")
 """Where drivers look what the machine has."""
 SET_SCHEDULING = {"x86_64": 314, "aarch64": 274}
-SLICE_NS = 20_000_000
+SLICE_NS = 100_000_000
 """Every switch between threads costs what the caches held; a kernel before 6.12 knows no such wish."""
 CANNOT_RUN = 126
 CPU_GRACE_S = 5

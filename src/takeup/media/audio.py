@@ -12,13 +12,13 @@ from takeup.media.plan import Plan, Sound
 from takeup.media.source import Source
 from takeup.media.tools import OnProgress, Tools
 
-VERSION = 1
+VERSION = 2
 """Raised when the same plan would give other bytes."""
 SAMPLE_RATE = 48_000
 PACKET = 1024
 """Samples in one packet of AAC; the encoder puts one packet of silence before the sound."""
 FRAGMENT_US = 500_000
-LAYOUTS = {1: "mono", 2: "stereo", 3: "2.1", 4: "4.0", 5: "5.0", 6: "5.1"}
+LAYOUTS = {1: "mono", 2: "stereo", 3: "3.0", 4: "4.0", 5: "5.0", 6: "5.1"}
 
 
 @dataclass(frozen=True, slots=True)

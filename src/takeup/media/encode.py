@@ -14,18 +14,23 @@ from takeup.media.bounds import pixels, room_for, time_for
 from takeup.media.encoders import ENCODERS, Encoder
 from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.fmp4 import load
+from takeup.media.index import AFTER_KEY_S
 from takeup.media.ladder import Rung
 from takeup.media.options import options
-from takeup.media.plan import Picture, Plan, Segment
+from takeup.media.plan import Picture, Plan, Segment, vain_s
 from takeup.media.source import Source
-from takeup.media.tools import OnProgress, Progress, Tools
+from takeup.media.tools import STALL_S, OnProgress, Progress, Tools
 
-VERSION = 1
+VERSION = 2
 """Raised when the same plan would give other bytes."""
 SCALER = "flags=bicubic"
 TO_SDR = "scale=out_primaries=bt709:out_transfer=bt709:out_color_matrix=bt709:out_range=tv:intent=perceptual"
 BT709 = "setparams=range=tv:colorspace=bt709:color_primaries=bt709:color_trc=bt709"
 FRAGMENTED = "+frag_keyframe+empty_moov+default_base_moof+skip_trailer"
+ONE_FILTER = ("-filter_complex_threads", "1")
+"""There are as many children as cores: threads that share one picture wait for each other in vain."""
+SLOWEST = 4
+"""Decoding alone takes at most so many times as long as playing."""
 PIXELS_A_BATCH = {"h264": 16_000_000, "hevc": 10_000_000, "av1": 10_000_000}
 """Encoders keep many pictures, so not too many large rungs are made at once; a single one may be larger."""
 
@@ -59,9 +64,16 @@ async def encode(
         except (MediaError, ToolFailed) as error:
             if batch[0].is_critical:
                 raise
+            _remove(batch, folder)
             made.failed |= {rung.name: str(error) for rung in batch}
         share.done(batch)
     return made
+
+
+def _remove(batch: Iterable[Rung], folder: Path) -> None:
+    """What a tool that failed left behind would pass for a file that was made."""
+    for rung in batch:
+        (folder / name_of(rung)).unlink(missing_ok=True)
 
 
 def name_of(rung: Rung) -> str:
@@ -120,8 +132,9 @@ async def _encode_batch(
 ) -> dict[str, Path]:
     files = {rung.name: folder / name_of(rung) for rung in batch}
     encoder = ENCODERS[batch[0].encoder]
+    in_vain_s = SLOWEST * float(vain_s(picture, segment))
     before = [*encoder.device, *seek_to(picture, segment), *_decoding(encoder)]
-    after = ["-filter_complex", pictures_of(picture, segment, batch)]
+    after = [*ONE_FILTER, "-filter_complex", pictures_of(picture, segment, batch)]
     after += _outputs(picture, segment, batch, files)
     await tools.ffmpeg(
         source,
@@ -129,7 +142,8 @@ async def _encode_batch(
         after,
         writes=[folder],
         on_progress=lambda progress: tell(batch, progress),
-        wall_s=time_for(segment.count, batch),
+        stall_s=STALL_S + in_vain_s,
+        wall_s=time_for(segment.count, batch) + in_vain_s,
         bytes_max=room_for(segment.count / picture.rate, batch),
         devices=encoder.devices,
     )
@@ -150,8 +164,8 @@ def _check(picture: Picture, segment: Segment, name: str, file: Path) -> None:
 
 
 def seek_to(picture: Picture, segment: Segment) -> list[str]:
-    """Start at a frame that can be decoded; half a frame later, so that rounding cannot miss it."""
-    start = segment.seek * picture.time_base + 1 / (2 * picture.rate)
+    """Start at a frame that can be decoded."""
+    start = segment.seek * picture.time_base + AFTER_KEY_S
     skip = ["-seek_timestamp", "1", "-ss", decimal(start), "-noaccurate_seek"] if segment.number else []
     return ["-copyts", "-reinit_filter", "0", *skip]  # a source may change its size; the filters go on
 

@@ -19,6 +19,8 @@ LINE_BYTES = 64
 FRAMES_MAX = 24 * 3600 * 60
 SEEKABLE = ("mov", "matroska")
 """Containers in which a seek finds exactly the packet it was asked for; others are copied into one first."""
+AFTER_KEY_S = Fraction(1, 2000)
+"""A seek goes so far beyond a key frame: rounding cannot miss it, and the next frame is later still."""
 JITTER_TICKS = 2
 """Times are rounded to ticks, the first and the last one too."""
 

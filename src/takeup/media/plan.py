@@ -36,6 +36,8 @@ KEYS_A_FRAGMENT = 3
 SEGMENT_S = 30
 WHOLE_S = 60
 """A shorter source is not cut: starting twice costs more than it gains."""
+IN_VAIN_MAX = 2
+"""At most so many times the length since the last edge is decoded again before an edge."""
 MANY = 8
 """So many segments keep the slots busy however long each is."""
 CHANNELS_MAX = 6
@@ -261,7 +263,8 @@ def _segments(
 ) -> tuple[Segment, ...]:
     """Parts of whole fragments, each of about `segment_s`; many are cut where the source has a key nearby.
 
-    A few are cut evenly instead: they are encoded at once, and the longest of them is waited for.
+    A few are cut evenly instead: they are encoded at once, and the longest of them is waited for. Far from a
+    key there are fewer cuts, the fewer the farther: in all, the source is decoded three times at most.
     """
     if segment_s is None and frames < WHOLE_S * rate:
         return (Segment(0, 0, frames, index.keys[0]),)
@@ -273,12 +276,21 @@ def _segments(
     for number in range(1, count):
         even = round(Fraction(fragments * number, count))
         near = [n * fragment for n in range(even - reach, even + reach + 1)]
-        edges.append(min(near, key=lambda edge: (_cost(index, rate, edge), abs(edge - even * fragment))))
+        edge = min(near, key=lambda edge: (_cost(index, rate, edge), abs(edge - even * fragment)))
+        since = tick_of(index, rate, edge) - tick_of(index, rate, edges[-1])
+        if _cost(index, rate, edge) <= IN_VAIN_MAX * since:
+            edges.append(edge)
     edges.append(frames)
     return tuple(
         Segment(number, first, after - first, index.key_before(tick_of(index, rate, first)))
         for number, (first, after) in enumerate(pairwise(edges))
     )
+
+
+def vain_s(picture: Picture, segment: Segment) -> Fraction:
+    """Seconds of the source that are decoded before the first frame of a segment."""
+    begins_s = (segment.seek - picture.zero) * picture.time_base
+    return max(segment.first / picture.rate - begins_s, Fraction(0))
 
 
 def tick_of(index: Index, rate: Fraction, frame: int) -> int:

@@ -1,4 +1,4 @@
-"""Copies a source into a container that can be cut exactly; the pictures and the sound stay as they are."""
+"""Copies a source into a container that can be cut exactly; pictures and sound stay as they are."""
 
 from pathlib import Path
 
@@ -8,6 +8,8 @@ from takeup.media.tools import Tools
 
 TIMES_THE_SOURCE = 2
 BYTES_FREE = 64 << 20
+PLAIN = {"pcm_bluray": "pcm_s24le", "pcm_dvd": "pcm_s24le"}
+"""Samples that Matroska has no name for, and what holds them without loss."""
 
 
 async def into_matroska(tools: Tools, source: Source, facts: Probe, file: Path) -> Source:
@@ -19,6 +21,7 @@ async def into_matroska(tools: Tools, source: Source, facts: Probe, file: Path) 
     for number, track in enumerate(tracks, len(video)):
         after += [f"-metadata:s:{number}", f"language={track.language}"]
         after += [f"-metadata:s:{number}", f"title={track.title}"]
+        after += [f"-c:{number}", PLAIN[track.codec]] if track.codec in PLAIN else []
     await tools.ffmpeg(
         source,
         ["-fflags", "+genpts"],

@@ -23,7 +23,7 @@ def pipeline(name: str, *, is_early: bool) -> Pipeline:
     add("plan", transcoding.make_plan, "validate", phase="planning", temporary=True)
     encoded = ["first", "encode"] if is_early else ["encode"]
     for stage in encoded:
-        add(stage, transcoding.encode_segment, "plan", each="segment", stall="5m", temporary=True)
+        add(stage, transcoding.encode_segment, "plan", each="segment", stall="1h", temporary=True)
     add("sound", transcoding.encode_sound, "plan", stall="30m", temporary=True)
     add("texts", streaming.make_texts, "plan", temporary=True)
     beside = ["plan", "sound", "texts"]

@@ -83,7 +83,10 @@ def _former(ctx: Any, stored: Stored) -> Path | None:
     """The version that rungs are taken from, if only some are made anew."""
     if stored.kept_from is None:
         return None
-    return Versions(Path(text_of(ctx, "publish_to"))).path(stored.kept_from)
+    former = Versions(Path(text_of(ctx, "publish_to"))).path(stored.kept_from)
+    if not (former / PLAN).exists():
+        raise MediaError(f"v{stored.kept_from}, which rungs are kept of, is gone; make all rungs again")
+    return former
 
 
 def _is_kept(rung: Rung, made: list[str], former: Path) -> bool:

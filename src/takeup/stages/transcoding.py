@@ -159,7 +159,8 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
     made = await encode.encode(tools, source, stored.of_rungs(missing), segment, folder, on_progress=tell)
     files = {rung.name: folder / encode.name_of(rung) for rung in picture.rungs}
     sizes = {name: file.stat().st_size for name, file in files.items() if name not in made.failed}
-    return {"bytes": sizes, "failed": made.failed, former.RECIPES: recipes}
+    whole_ones = {file.name: recipes[file.name] for name, file in files.items() if name in sizes}
+    return {"bytes": sizes, "failed": made.failed, former.RECIPES: whole_ones}
 
 
 async def encode_sound(ctx: Any) -> dict[str, Any]:
