@@ -61,7 +61,7 @@ gen: setup ## write again what is generated from the code
 	$(BIN)/python scripts/gen.py
 
 lock: setup ## compile requirements/ again (LOCK_ARGS=--upgrade for newer versions)
-	$(LOCK) --group dev --extra postgres --extra duckdb --extra ffmpeg -o requirements/dev.txt
+	$(LOCK) --group dev --extra postgres --extra duckdb --extra ffmpeg --extra quality -o requirements/dev.txt
 	$(LOCK) --group bench --extra postgres --extra duckdb --extra ffmpeg -c requirements/dev.txt -o requirements/bench.txt
 	$(NPM) install --package-lock-only
 

@@ -38,6 +38,20 @@ def test_json_has_every_rule(good: Path, capsys: pytest.CaptureFixture[str]):
     assert all(verdict["why"] for verdict in told["verdicts"] if verdict["state"] == "not applicable")
 
 
+def test_quality_is_measured_of_every_rung(good: Path, source: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", str(good), "--source", str(source), "--vmaf", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["facts"]
+    scores = {Path(t["name"]).parts[0]: t["vmaf"] for t in facts["tracks"] if t["kind"] == "picture"}
+    assert all(0 < score["lowest"] <= score["mean"] <= 100 for score in scores.values())
+    assert scores[d.BIG]["mean"] > scores[d.SMALL]["mean"] + 5
+    assert scores[d.BIG]["mean"] > 70, "each picture was compared with its own"
+
+
+def test_quality_is_measured_against_a_source(good: Path, capsys: pytest.CaptureFixture[str]):
+    assert main(["check", str(good), "--vmaf"]) == 1
+    assert capsys.readouterr().err == "takeup: --vmaf compares with the source. Name it: --source FILE.\n"
+
+
 @pytest.mark.parametrize("where", ["nowhere", ".", "ftp://host/x.m3u8", "http://127.0.0.1:9/x.m3u8"])
 def test_what_cannot_be_read_is_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, where: str

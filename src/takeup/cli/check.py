@@ -14,6 +14,11 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     )
     parser.add_argument("--thorough", action="store_true", help="compare every rung, not the smallest alone")
     parser.add_argument(
+        "--vmaf",
+        action="store_true",
+        help="measure how good every rung is, in places from all over it; needs --source",
+    )
+    parser.add_argument(
         "--no-decode", dest="decodes", action="store_false", help="only look at lists and boxes: quick"
     )
     add_json(parser)

@@ -7,12 +7,16 @@ from contextlib import suppress
 from takeup.cli.main import complain
 from takeup.cli.options import settings_of
 from takeup.cli.printing import line, print_json, table
+from takeup.core.errors import InvalidInput
+from takeup.media.abilities import find_vmaf
+from takeup.media.binaries import Binaries
 from takeup.media.check import judge
 from takeup.media.check.access import NoPackage, open_access
 from takeup.media.check.judge import Step
 from takeup.media.check.report import Report
+from takeup.media.errors import NoTools
 from takeup.media.source import look_at
-from takeup.media.tools import tools_of
+from takeup.media.tools import Tools, tools_of
 
 UNREADABLE = 2
 FINDINGS_SHOWN_MAX = 30
@@ -22,9 +26,13 @@ async def check(options: argparse.Namespace) -> int:
     """Judge the package; exit 0 only without an error."""
     settings = settings_of(options, log_level="warning")
     tools = tools_of(settings)
+    if options.vmaf and not options.source:
+        raise InvalidInput("--vmaf compares with the source", advice="Name it: --source FILE.")
     against = None
     if options.source:
-        against = judge.Against(look_at(options.source), is_thorough=options.thorough)
+        source = look_at(options.source)
+        measuring = await measuring_tools(tools) if options.vmaf else None
+        against = judge.Against(source, is_thorough=options.thorough, measuring=measuring)
     shown = Shown()
     try:
         report = await judge.check(
@@ -43,7 +51,26 @@ async def check(options: argparse.Namespace) -> int:
                     "verdicts": report.verdicts})  # fmt: skip
     else:
         show(report)
+        show_quality(report)
     return 0 if report.ok else 1
+
+
+async def measuring_tools(tools: Tools) -> Binaries:
+    """The tools that measure VMAF."""
+    found = await find_vmaf(tools.binaries)
+    if found is None:
+        raise NoTools(
+            "no ffmpeg here measures VMAF", advice="Install takeup[quality], which brings one that does."
+        )
+    return found
+
+
+def show_quality(report: Report) -> None:
+    """How good every rung is, if that was measured."""
+    measured = [(track["name"], track["vmaf"]) for track in report.facts["tracks"] if "vmaf" in track]
+    if measured:
+        rows = [(name, f"{one.mean:.1f}", f"{one.lowest:.1f}", one.frames) for name, one in measured]
+        table(("rung", "vmaf", "lowest hundredth", "frames"), rows)
 
 
 def counts(report: Report) -> dict[str, int]:

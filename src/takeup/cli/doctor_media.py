@@ -6,8 +6,8 @@ from takeup.child.guard import NoSandbox, confinement
 from takeup.cli.finding import Finding
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
-from takeup.media.abilities import Abilities, abilities
-from takeup.media.binaries import find
+from takeup.media.abilities import Abilities, abilities, find_vmaf
+from takeup.media.binaries import Binaries, find
 from takeup.media.encoders import CODECS, ENCODERS
 
 NEEDED = ("libx264", "aac")
@@ -24,7 +24,15 @@ async def check_media(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("ok", "ffmpeg", f"{found.version} from {binaries.origin}: {binaries.ffmpeg}")
     yield _encoders(found)
     yield Finding("ok", "filters", ", ".join(found.filters))
+    yield await _vmaf(binaries)
     yield _sandbox(settings)
+
+
+async def _vmaf(binaries: Binaries) -> Finding:
+    found = await find_vmaf(binaries)
+    if found is None:
+        return Finding("ok", "vmaf", "not measured here; takeup[quality] brings an ffmpeg that does")
+    return Finding("ok", "vmaf", f"measured by the ffmpeg of {found.origin}: {found.ffmpeg}")
 
 
 def _sandbox(settings: Settings) -> Finding:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from takeup.child.guard import Guard
 from takeup.child.run import Ended, Watch, run_child
-from takeup.media.binaries import Binaries
+from takeup.media.binaries import Binaries, may_measure
 from takeup.media.encoders import ENCODERS, Encoder, Range
 from takeup.media.errors import NoTools
 from takeup.media.ladder import Rung
@@ -15,7 +15,7 @@ from takeup.media.options import options
 from takeup.media.tools import ENVIRONMENT
 
 AUDIO_ENCODERS = ("aac", "libopus")
-FILTERS = ("scale", "fps", "bwdif", "tonemap", "zscale", "libvmaf", "loudnorm", "drawtext", "subtitles")
+FILTERS = ("scale", "fps", "bwdif", "tonemap", "zscale", "loudnorm", "drawtext", "subtitles")
 TRY_S_MAX = 20.0
 TRY_SIZE, TRY_CRF, TRY_KBPS, TRY_KEYS = (320, 180), 30, 1000, 25
 FILTER_LINE = re.compile(r"^ [.A-Z|]{2,3} (\w+) ")
@@ -69,6 +69,18 @@ async def decoders(binaries: Binaries) -> frozenset[str]:
     """The decoders it has, by name; some of them need hardware."""
     lines = (await _ask(binaries, "-hide_banner", "-decoders")).stdout.splitlines()
     return frozenset(match[1] for line in lines if (match := DECODER_LINE.match(line)))
+
+
+async def find_vmaf(binaries: Binaries) -> Binaries | None:
+    """The tools with an ffmpeg that measures VMAF; each is tried on a picture."""
+    picture = ("-f", "lavfi", "-i", f"color=size={TRY_SIZE[0]}x{TRY_SIZE[1]}:duration=0.1")
+    for tools in may_measure(binaries):
+        ended = await _ask(
+            tools, "-v", "error", "-nostdin", *picture, *picture, "-lavfi", "libvmaf", "-f", "null", "-"
+        )
+        if ended.exit_code == 0:
+            return tools
+    return None
 
 
 async def _encodes(binaries: Binaries, name: str, picture_range: Range) -> bool:

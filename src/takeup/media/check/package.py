@@ -23,6 +23,7 @@ from takeup.media.tools import Tools
 if TYPE_CHECKING:
     from takeup.media.check.compare import Compared
     from takeup.media.check.decode import Decoded
+    from takeup.media.check.quality import Quality
 
 TRACKS_MAX = 64
 PROBE_S_MAX = 60.0
@@ -62,6 +63,8 @@ class Package:
     faults: list[Fault] = field(default_factory=list)
     decoded: "dict[str, Decoded] | None" = None
     compared: "Compared | None" = None
+    quality: "dict[str, Quality]" = field(default_factory=dict)
+    """How good each picture track is, if that was measured."""
 
     @property
     def pictures(self) -> list[Track]:
