@@ -12,7 +12,7 @@ from takeup.media.plan import Plan, Sound
 from takeup.media.source import Source
 from takeup.media.tools import OnProgress, Tools
 
-VERSION = 2
+VERSION = 3
 """Raised when the same plan would give other bytes."""
 SAMPLE_RATE = 48_000
 PACKET = 1024
@@ -62,7 +62,7 @@ async def encode(
             chain += f",volume={gain_db:.3f}dB:precision=float"
         after = [
             "-filter_complex", f"[0:{sound.stream}]{chain},asplit[a][m];[m]{meter},anullsink", "-map", "[a]",
-            "-c:a", "aac", "-b:a", f"{sound.kbps}k", "-ar", str(SAMPLE_RATE), "-ac", str(sound.channels),
+            "-c:a", "aac", "-b:a", f"{sound.kbps}k", "-ar", str(SAMPLE_RATE),
             "-threads", "1", "-map_metadata", "-1", "-map_chapters", "-1",
             "-f", "mp4", "-use_editlist", "0", "-movflags", "+empty_moov+default_base_moof+skip_trailer",
             "-frag_duration", str(FRAGMENT_US),
