@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 from takeup.cli.opening import open_store, ring
 from takeup.cli.printing import line, print_json
-from takeup.core.errors import IllegalMove, InvalidInput, NotFound
-from takeup.core.machine import JOB
+from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.model import Control
 from takeup.store.store import Store
 
@@ -64,17 +63,9 @@ async def cancel(options: argparse.Namespace) -> int:
     """Stop these jobs for good."""
     async with open_store(options) as (store, _):
         ids = await _find(store, options.jobs)
-        for job_id in ids:
-            status = (await store.read.job(job_id)).status
-            if status in JOB.final and status != "cancelled":
-                raise IllegalMove(f"job {job_id} is {status} and cannot be cancelled")
         reason = options.reason or "cancelled by an operator"
-        changed = await store.operator.cancel(ids, reason=reason)
+        changed = await store.operator.cancel(ids, reason=reason, must_be_live=True)
         await ring(store)
-        for job_id in ids:
-            status = (await store.read.job(job_id)).status
-            if job_id not in changed and status != "cancelled":
-                raise IllegalMove(f"job {job_id} is {status} and cannot be cancelled")
     _tell(options, ids, changed, "cancelled", "was cancelled already")
     return 0
 

@@ -50,6 +50,10 @@ class DetailReads:
         """The last lines that were logged about a job."""
         return await self._driver.read(detail.last_logs, job_id, limit)
 
+    async def worker_counts(self) -> dict[str, int]:
+        """How many workers are in each status."""
+        return await self._driver.read(detail.worker_counts)
+
     async def why(self, job_id: str) -> Facts:
         """What explains what a job does or waits for."""
         return await self._driver.read(why.facts, job_id)

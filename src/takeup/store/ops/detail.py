@@ -121,3 +121,9 @@ def last_logs(job_id: str, limit_count: int) -> Op[list[LogLine]]:
     """The last lines that were logged about a job, oldest first."""
     rows = yield query("last_logs", job_id=job_id, limit_count=page_size(limit_count))
     return [log_line_of(row) for row in reversed(rows)]
+
+
+def worker_counts() -> Op[dict[str, int]]:
+    """How many workers are in each status."""
+    rows = yield query("worker_counts")
+    return {row["status"]: row["worker_count"] for row in rows}

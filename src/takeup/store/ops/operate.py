@@ -14,9 +14,17 @@ _CONTROL_EVENT = {"READY": "resume", "PAUSED": "pause", "SKIP": "skip"}
 _CONTROL_DONE = {"READY": "resumed", "PAUSED": "paused", "SKIP": "skipped"}
 
 
-def cancel(job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> Op[list[str]]:
-    """Cancel every live task of these jobs; tokens are void at once. Answers with the jobs that were live."""
+def cancel(
+    job_ids: Sequence[str], *, reason: str = "cancelled by an operator", must_be_live: bool = False
+) -> Op[list[str]]:
+    """Cancel every live task of these jobs; tokens are void at once. Answers with the jobs that were live.
+
+    One that ended otherwise is left as it is, or, where they must be live, refuses all.
+    """
     jobs = yield from _hold(job_ids)
+    over = [row for row in jobs if row["status"] in JOB.final and row["status"] != "cancelled"]
+    if over and must_be_live:
+        raise IllegalMove(f"job {over[0]['id']} is {over[0]['status']} and cannot be cancelled")
     live = [row["id"] for row in jobs if row["status"] in JOB.live]
     yield from move_tasks("cancel", (yield from _all_tasks(live)), reason=reason)
     yield from close_jobs(live)

@@ -8,6 +8,9 @@ FROM workers w WHERE w.id = :worker_id;
 SELECT w.*, (SELECT COUNT(*) FROM tasks t WHERE t.status = 'RUNNING' AND t.lease_owner = w.id) AS load
 FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;
 
+-- name: worker_counts
+SELECT status, COUNT(*) AS worker_count FROM workers GROUP BY status;
+
 -- name: workers_for_change
 SELECT id, status, disabled, capabilities, stages FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
 

@@ -134,6 +134,8 @@ async def a_finished_job_cannot_be_changed(world: World) -> None:
     assert await world.job_status(done) == "completed"
     async with world.refuses(IllegalMove):
         await world.store.operator.set_priority([live, done], 1)
+    async with world.refuses(IllegalMove):
+        await world.store.operator.cancel([live, done], must_be_live=True)
     for control in ("READY", "PAUSED", "SKIP"):
         async with world.refuses(IllegalMove):
             await world.store.operator.set_control([live, done], control)

@@ -112,10 +112,19 @@ class OracleOperator:
         await OracleOrchestrator(self._state).advance([i for i in started if i not in skipped])
         return answers
 
-    async def cancel(self, job_ids: Sequence[str], *, reason: str = "cancelled by an operator") -> list[str]:
+    async def cancel(
+        self,
+        job_ids: Sequence[str],
+        *,
+        reason: str = "cancelled by an operator",
+        must_be_live: bool = False,
+    ) -> list[str]:
         """Cancel every live task of these jobs."""
         reason = clip(reason) or ""
         rows = self._jobs(job_ids)
+        for row in rows:
+            if must_be_live and row.job.status in ("completed", "failed"):
+                raise IllegalMove(f"job {row.job.id} is {row.job.status} and cannot be cancelled")
         live = [row for row in rows if row.job.status in JOB.live]
         for row in live:
             expand(self._state, row)

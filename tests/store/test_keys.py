@@ -1,0 +1,99 @@
+"""Keys on every database: only hashes are kept, and what was ended stays ended."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from takeup.core.access import Scope
+from takeup.core.errors import InvalidInput, NotFound
+from takeup.core.keys import parse_key
+from takeup.core.model import WorkerSpec
+from takeup.store.store import Store
+from tests.conftest import GetPostgres
+from tests.services import database_from_template
+from tests.store.scenes import Clock, upgrade_schema
+
+READ: frozenset[Scope] = frozenset({"read"})
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres15"])
+async def store(
+    request: pytest.FixtureRequest, tmp_path: Path, get_postgres: GetPostgres, clock: Clock
+) -> AsyncIterator[Store]:
+    if request.param == "postgres15":
+        async with database_from_template(get_postgres(request.param), upgrade_schema) as url:
+            opened = await Store.open(url, clock=clock)
+            yield opened
+            await opened.close()
+        return
+    opened = await Store.open(f"{request.param}:///{tmp_path}/takeup.file", clock=clock, upgrade=True)
+    yield opened
+    await opened.close()
+
+
+async def test_a_key_is_found_until_it_is_revoked(store: Store):
+    key = await store.keys.add("mine", READ)
+    assert parse_key(key.text) == key
+    found = await store.keys.find(key)
+    assert found
+    assert (found.key.id, found.key.name, found.key.scopes, found.is_over) == (key.id, "mine", READ, False)
+    assert await store.keys.find(key._replace(secret=key.secret[::-1])) is None
+    assert await store.keys.find(key._replace(kind="wrk")) is None
+    assert (await store.keys.revoke(key.id), await store.keys.revoke(key.id)) == (True, False)
+    ended = await store.keys.find(key)
+    assert ended
+    assert ended.is_over
+    with pytest.raises(NotFound, match="no key has the id"):
+        await store.keys.revoke("0" * 12)
+
+
+async def test_a_key_expires_and_never_later_than_before(store: Store, clock: Clock):
+    key = await store.keys.add("short", READ, life_days=1)
+    assert not await store.keys.expire(key.id, after_s=2 * 86_400)
+    assert await store.keys.expire(key.id, after_s=3600)
+    for seconds, is_over in ((3599, False), (2, True)):
+        clock.pass_s(seconds)
+        found = await store.keys.find(key)
+        assert found
+        assert found.is_over is is_over
+
+
+async def test_keys_of_a_worker(store: Store):
+    await store.worker.register(WorkerSpec("w"))
+    worker: frozenset[Scope] = frozenset({"worker"})
+    key = await store.keys.add("first", worker, worker_id="w")
+    assert key.kind == "wrk"
+    await store.operator.disable(["w"])
+    found = await store.keys.find(key)
+    assert found
+    assert (found.key.worker_id, found.is_disabled) == ("w", True)
+    with pytest.raises(NotFound, match="no worker"):
+        await store.keys.add("x", worker, worker_id="nobody")
+    with pytest.raises(NotFound):
+        await store.keys.revoke(key.id, worker_id="other")
+
+
+async def test_keys_are_listed_and_their_use_is_noted(store: Store, clock: Clock):
+    ids = sorted([(await store.keys.add(f"key {n}", READ)).id for n in range(3)])
+    assert [key.id for key in await store.keys.list(limit=2)] == ids[:2]
+    assert [key.id for key in await store.keys.list(after=ids[1])] == ids[2:]
+    await store.keys.note_use(ids[:1])
+    used, other, _ = await store.keys.list()
+    assert (used.last_used_at, other.last_used_at) == (clock.now(), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "days"),
+    [
+        ("", READ, None),
+        ("x" * 201, READ, None),
+        ("x", frozenset(), None),
+        ("x", {"root"}, None),
+        ("x", READ, 0),
+    ],
+)
+async def test_what_cannot_be_a_key_is_refused(store: Store, name: str, scopes, days: float | None):
+    with pytest.raises(InvalidInput):
+        await store.keys.add(name, frozenset(scopes), life_days=days)
+    assert await store.keys.list() == []
