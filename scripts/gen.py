@@ -1,10 +1,12 @@
 """Writes the pages that are generated from the code; `--check` only says whether they are fresh."""
 
+import json
 import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
+from takeup.api.build import routes
 from takeup.config import FILE, PREFIX, Settings
 from takeup.core.machine import CONTROL_STATUS, MACHINES, VIDEO_STATUS, Machine
 from takeup.media.check.rules import RULES
@@ -116,10 +118,16 @@ def checks_page() -> str:
     return MARK.format(source="src/takeup/media/check/rules") + "\n\n" + CHECKS_INTRO + "".join(rows)
 
 
+def openapi_document() -> str:
+    """Every call of the server."""
+    return json.dumps(routes().openapi(), indent=1, sort_keys=True) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/checks.md": checks_page,
     "docs/reference/states.md": states_page,
     "docs/reference/settings.md": settings_page,
+    "docs/reference/openapi.json": openapi_document,
 }
 
 

@@ -18,6 +18,7 @@ DATA_DIR = Path("takeup-data")
 NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
 DAYS_MAX = 36_500
+PORT_MAX = 65_535
 ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb")
 """With 0 of these nothing would ever be done."""
 
@@ -74,6 +75,11 @@ class Settings:
     )
     transcode_max_gigapixels: float = setting(
         20_000.0, "How much one job may encode: frames times the pixels of all rungs.", "gigapixels"
+    )
+    host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
+    port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
+    allowed_hosts: str = setting(
+        "", "By which names the server may be called, with commas between; empty: by any."
     )
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
@@ -155,6 +161,8 @@ def _check(settings: Settings) -> None:
         raise InvalidSetting(
             f"sandbox must be off, best-effort, required or bubblewrap, not {settings.sandbox!r}"
         )
+    if settings.port > PORT_MAX:
+        raise InvalidSetting(f"port must be at most {PORT_MAX}, it is {settings.port}")
     if settings.archive_after_days > DAYS_MAX:
         raise InvalidSetting(
             f"archive_after_days must be at most {DAYS_MAX}, it is {settings.archive_after_days:g}"

@@ -1,0 +1,34 @@
+"""Puts the edge together: routes, errors, who may pass."""
+
+from collections.abc import Mapping
+
+from fastapi import FastAPI
+
+from takeup import __version__
+from takeup.api import health, jobs, problems, workers
+from takeup.api.access import Gate
+from takeup.api.edge import Edge
+from takeup.app import App
+from takeup.core.pipeline import Pipeline
+
+ABOUT = "Jobs, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
+
+
+def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
+    """The application over this database, for jobs of these pipelines."""
+    api = routes()
+    api.state.takeup = app
+    api.state.pipelines = dict(pipelines)
+    api.state.gate = Gate(app.store.keys)
+    problems.install(api)
+    hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
+    api.add_middleware(Edge, hosts=hosts)
+    return api
+
+
+def routes() -> FastAPI:
+    """Every call there is; its `openapi()` is the document that the calls are held to."""
+    api = FastAPI(title="Takeup", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    for router in (jobs.router, workers.workers, workers.keys, health.router):
+        api.include_router(router)
+    return api

@@ -1,0 +1,63 @@
+"""Runs the application on a socket, inside our own event loop and with our own signals."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+
+from takeup.core.errors import TakeupError
+
+CONNECTIONS_MAX = 4096
+IDLE_S = 65
+CLOSE_S = 10
+
+
+class CannotListen(TakeupError):
+    """The address cannot be had."""
+
+    help = "Choose another one with --host and --port, or stop what uses it."
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the command that runs it."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on this address; 0 is any free port."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        opened = socket.socket(family, kind)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(address)
+    except OSError as error:
+        raise CannotListen(f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
+    return opened
+
+
+async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) -> None:
+    """Answer until told to stop; then what is being answered is finished, within bounds."""
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        lifespan="off",
+        limit_concurrency=CONNECTIONS_MAX,
+        timeout_keep_alive=IDLE_S,
+        timeout_graceful_shutdown=CLOSE_S,
+    )
+    server = _Server(config)
+    running = asyncio.create_task(server.serve(sockets=[opened]))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    server.should_exit = True
+    stopping.cancel()
+    await running

@@ -1,0 +1,128 @@
+"""Every error as a problem document (RFC 9457): what is wrong, and what to do; no path, no SQL, no secret."""
+
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from takeup.core.errors import TakeupError
+from takeup.telemetry.logs import logger
+from takeup.telemetry.redact import presentable
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S = "1"
+DETAIL_CHARS_MAX = 1000
+ERRORS_MAX = 20
+RENAMED = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid Input"}
+"""These have other words from one Python to the next."""
+
+log = logger("api")
+
+
+class FieldError(BaseModel):
+    """One value that cannot be used."""
+
+    where: str
+    what: str
+
+
+class Problem(BaseModel):
+    """What the body of every refusal looks like."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    code: str
+    detail: str = ""
+    advice: str | None = None
+    errors: list[FieldError] | None = None
+
+
+class HttpError(TakeupError):
+    """A refusal of the edge itself, with the headers that belong to it."""
+
+    headers: Mapping[str, str] = {}
+
+
+def words(status: HTTPStatus) -> str:
+    """What a status means, the same everywhere."""
+    return RENAMED.get(status, status.phrase)
+
+
+def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """How these statuses are documented."""
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    return {
+        status: {"model": Problem, "description": words(HTTPStatus(status)), "content": content}
+        for status in statuses
+    }
+
+
+def answer(
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    advice: str | None = None,
+    errors: Sequence[FieldError] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> JSONResponse:
+    """A refusal."""
+    known = Problem(
+        title=words(HTTPStatus(status)),
+        status=status,
+        code=code,
+        detail=presentable(detail)[:DETAIL_CHARS_MAX],
+        advice=advice,
+        errors=list(errors) if errors else None,
+    )
+    body = known.model_dump(exclude_none=True)
+    return JSONResponse(body, status, headers=dict(headers or {}), media_type=MEDIA_TYPE)
+
+
+def install(api: FastAPI) -> None:
+    """Let every error of this application end as such a document."""
+    api.add_exception_handler(TakeupError, _of_ours)
+    api.add_exception_handler(RequestValidationError, _of_values)
+    api.add_exception_handler(HTTPException, _of_http)
+    api.add_exception_handler(Exception, _of_faults)
+
+
+async def _of_ours(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, TakeupError)  # noqa: S101 - as it was registered
+    status = error.http_status
+    headers = dict(error.headers) if isinstance(error, HttpError) else {}
+    if status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers.setdefault("Retry-After", RETRY_AFTER_S)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("not answered", error=str(error), code=error.code)
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return answer(status, "fault", "the server could not do this; its log says why")
+    return answer(status, error.code, str(error), advice=error.help, headers=headers)
+
+
+async def _of_values(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as it was registered
+    errors = [
+        FieldError(where=".".join(map(str, one["loc"]))[:DETAIL_CHARS_MAX], what=str(one["msg"]))
+        for one in error.errors()[:ERRORS_MAX]
+    ]
+    told = "; ".join(f"{one.where}: {one.what}" for one in errors)
+    return answer(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", told, errors=errors)
+
+
+async def _of_http(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as it was registered
+    status = HTTPStatus(error.status_code)
+    code = words(status).lower().replace(" ", "_").replace("-", "_")
+    return answer(status, code, str(error.detail), headers=error.headers)
+
+
+async def _of_faults(_request: Request, error: Exception) -> JSONResponse:
+    log.error("a fault", error=f"{type(error).__name__}: {error}", exc_info=error)
+    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", "the server could not do this; its log says why")

@@ -1,0 +1,216 @@
+"""The edge against those who try it: keys, scopes, bodies, names (rows S1–S37 of the security list)."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from takeup.api.access import FAILURES_MAX
+from takeup.api.edge import BODY_BYTES_MAX
+from takeup.app import App
+from takeup.core.keys import Key, parse_key
+from takeup.core.model import WorkerSpec
+from tests.api.conftest import Client, key_of
+from tests.api.test_jobs import create, refused
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """One database is enough to try the edge on."""
+    return f"sqlite:///{tmp_path}/takeup.db"
+
+
+SQL = ["'; drop table jobs; --", "%", "_", "a" * 100_000]
+
+
+async def test_s1_nobody_gets_nothing(client: Client):
+    for path in ("/api/jobs", "/api/workers", "/api/keys", "/api/health"):
+        answer = await client().get(path)
+        refused(answer, 401, "unauthenticated")
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert (await client().get("/health")).json() == {"status": "ok"}, "s36: not a word more"
+
+
+async def test_s2_a_key_of_the_wrong_form_asks_no_database(app: App, client: Client, monkeypatch):
+    good = await key_of(app, "viewer")
+
+    async def never(shown: Key) -> None:
+        raise AssertionError(shown)
+
+    monkeypatch.setattr(app.store.keys, "find", never)
+    for wrong in ("x", good[:-1], good[:-1] + ("0" if good[-1] != "0" else "1"), good.upper(), good + "0"):
+        refused(await client(wrong).get("/api/jobs"), 401, "unauthenticated")
+
+
+async def test_s3_s4_unknown_and_wrong_are_answered_alike(app: App, client: Client):
+    key = parse_key(await key_of(app, "viewer"))
+    assert key
+    unknown = key._replace(id="0" * 12)
+    wrong = key._replace(secret=key.secret[::-1])
+    told = [(await client(one.text).get("/api/jobs")).json() for one in (unknown, wrong)]
+    assert told[0] == told[1]
+    assert told[0]["status"] == 401
+
+
+async def test_s6_s7_s8_a_key_ends(app: App, client: Client):
+    store = app.store.keys
+    old, new = [(await store.add(name, frozenset({"read"}))) for name in ("old", "new")]
+    assert await store.expire(old.id, after_s=3600)
+    for key in (old, new):
+        assert (await client(key.text).get("/api/jobs")).status_code == 200
+    assert await store.revoke(new.id)
+    assert not await store.revoke(new.id)
+    short = await store.add(
+        "short", frozenset({"read"}), life_days=timedelta(milliseconds=1) / timedelta(days=1)
+    )
+    refused(await client(short.text).get("/api/jobs"), 401, "key_expired")
+
+
+async def test_s9_s10_scopes(
+    app: App, viewer: httpx2.AsyncClient, operator: httpx2.AsyncClient, client: Client
+):
+    job_id = await create(operator)
+    refused(await viewer.post("/api/jobs", json={"pipeline": "flow"}), 403, "scope")
+    refused(await viewer.post(f"/api/jobs/{job_id}/cancel", json={}), 403, "scope")
+    refused(await viewer.patch(f"/api/jobs/{job_id}", json={"priority": 1}), 403, "scope")
+    refused(await operator.get("/api/keys"), 403, "scope")
+    await app.store.worker.register(WorkerSpec("w"))
+    worker = await app.store.keys.add("w", frozenset({"worker"}), worker_id="w")
+    refused(await client(worker.text).get("/api/jobs"), 403, "scope")
+
+
+async def test_s11_s12_one_credential_in_its_place(app: App, client: Client):
+    key = await key_of(app, "viewer")
+    refused(await client().get(f"/api/jobs?x={key}"), 400, "key_in_url")
+    refused(await client().get("/api/jobs?api_key=x"), 400, "key_in_url")
+    twice = httpx2.Headers([("Authorization", f"Bearer {key}"), ("Authorization", f"Bearer {key}")])
+    refused(await client().get("/api/jobs", headers=twice), 400, "two_credentials")
+
+
+async def test_s13_guessing_is_slowed_down(app: App, client: Client):
+    good = client(await key_of(app, "viewer"))
+    assert (await good.get("/api/jobs")).status_code == 200
+    for _ in range(FAILURES_MAX):
+        refused(await client("guess").get("/api/jobs"), 401, "unauthenticated")
+    answer = await client("guess").get("/api/jobs")
+    refused(answer, 429, "too_many_failures")
+    assert int(answer.headers["retry-after"]) > 0
+
+
+async def test_s14_keys_are_listed_without_what_opens(app: App, admin: httpx2.AsyncClient):
+    made = (await admin.post("/api/keys", json={"name": "mine", "scopes": ["read"], "life_days": 2})).json()
+    found = (await admin.get("/api/keys")).text
+    assert made["id"] in found
+    key = parse_key(made["key"])
+    assert key
+    assert not [secret for secret in (key.secret, key.hash) if secret in found]
+    assert (await admin.delete(f"/api/keys/{made['id']}")).json() == {"id": made["id"], "changed": True}
+    refused(await admin.delete(f"/api/keys/{'0' * 12}"), 404, "not_found")
+
+
+async def test_s18_a_disabled_worker_is_refused(app: App, admin: httpx2.AsyncClient, client: Client):
+    await app.store.worker.register(WorkerSpec("w"))
+    made = (await admin.post("/api/workers/w/keys", json={"name": "first"})).json()
+    refused(await client(made["key"]).get("/api/jobs"), 403, "scope")
+    disabled = await admin.post("/api/workers/w/disable", json={"reason": "smokes"})
+    assert disabled.json()["disabled"] is True
+    other = (await admin.post("/api/workers/w/keys", json={"name": "second", "replaces": made["id"]})).json()
+    refused(await client(other["key"]).get("/api/jobs"), 403, "worker_refused")
+    assert (await admin.delete(f"/api/workers/w/keys/{other['id']}")).json()["changed"]
+    refused(await admin.delete(f"/api/workers/x/keys/{made['id']}"), 404, "not_found")
+
+
+@pytest.mark.parametrize("text", SQL)
+async def test_s20_words_are_words(operator: httpx2.AsyncClient, text: str):
+    job_id = await create(operator, spec={"text": text})
+    assert (await operator.get(f"/api/jobs/{job_id}")).json()["spec"] == {"text": text}
+    answer = await operator.get("/api/jobs", params={"subject": text[:500]})
+    assert answer.json()["items"] == []
+    refused(
+        await operator.post("/api/jobs", json={"pipeline": "flow", "subject": "\x00"}), 422, "invalid_input"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{" + b'"a":' * 10_000, 400),
+        (b"[" * 100_000, 400),
+        (b'{"pipeline": "flow", "pipeline": "flow"}', 400),
+        (b'{"pipeline": "flow", "priority": NaN}', 400),
+        (b'{"pipeline": "flow", "spec": {"n": 1e400}}', 422),
+        (b'{"pipeline": "flow", "spec": {"n": %s}}' % (b"9" * 5000), 422),
+        (b'{"pipeline": "flow", "priority": "5"}', 422),
+        (b'{"pipeline": "flow", "priority": 11}', 422),
+        (b'{"pipeline": "flow", "status": "DONE"}', 422),
+        (b'{"pipeline": "flow", "not_before": "2030-01-31T18:00"}', 422),
+        (b"\xff", 400),
+        (b"", 422),
+    ],
+)
+async def test_s21_s23_s27_bodies_that_mean_something_else(
+    operator: httpx2.AsyncClient, body: bytes, status: int
+):
+    answer = await operator.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert (await operator.get("/api/jobs")).json()["items"] == []
+
+
+async def test_s21_large_bodies(operator: httpx2.AsyncClient):
+    big = json.dumps({"pipeline": "flow", "spec": {"x": "x" * 10_000_000}}).encode()
+    kind = {"Content-Type": "application/json"}
+    refused(await operator.post("/api/jobs", content=big, headers=kind), 413, "too_large")
+
+    async def pieces():
+        for _ in range(BODY_BYTES_MAX // 50_000 + 2):
+            yield b" " * 50_000
+
+    refused(await operator.post("/api/jobs", content=pieces(), headers=kind), 413, "too_large")
+
+
+async def test_s39_a_large_body_is_refused_before_it_is_read(operator: httpx2.AsyncClient, address: str):
+    host, _, port = address.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(f"POST /api/jobs HTTP/1.1\r\nHost: {host}\r\nContent-Length: 99999999999\r\n\r\n".encode())
+    assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 413 ")
+    writer.close()
+    await writer.wait_closed()
+
+
+async def test_s22_s25_types_and_methods(operator: httpx2.AsyncClient):
+    plain = {"Content-Type": "text/plain"}
+    answer = await operator.post("/api/jobs", content=b'{"pipeline": "flow"}', headers=plain)
+    refused(answer, 415, "unsupported_media_type")
+    refused(await operator.delete("/api/jobs"), 405, "method_not_allowed")
+    answer = await operator.get("/api/jobs", headers={"X-HTTP-Method-Override": "DELETE"})
+    assert answer.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["..%2f..%2fetc", "%00", "%c0%ae", "a" * 200])
+async def test_s24_odd_paths(viewer: httpx2.AsyncClient, path: str):
+    assert (await viewer.get(f"/api/jobs/{path}")).status_code in (404, 422)
+
+
+async def test_answers_carry_what_browsers_need(client: Client):
+    headers = (await client().get("/health")).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert "server" not in headers
+
+
+class TestNamedHosts:
+    @pytest.fixture
+    def more_settings(self) -> Mapping[str, object]:
+        return {"allowed_hosts": "takeup.example, 127.0.0.1"}
+
+    async def test_s33_only_these_names_are_answered(self, client: Client):
+        assert (await client().get("/health")).status_code == 200
+        for host in ("evil.example", "evil.example:80", "x@evil.example"):
+            refused(await client().get("/health", headers={"Host": host}), 400, "bad_host")
+        forwarded = {"Host": "takeup.example:8080", "X-Forwarded-Host": "evil.example"}
+        assert (await client().get("/health", headers=forwarded)).status_code == 200
