@@ -46,7 +46,7 @@ class Takeup:
     async def start_worker(self) -> None:
         pipelines = takeup_app.__file__
         argv = [
-            command("takeup"), "serve", "--database", self._url, "--data", str(self._folder),
+            command("takeup"), "serve", "--port", "0", "--database", self._url, "--data", str(self._folder),
             "--pipelines", pipelines, "--slots", str(min(4 * self._batch, SLOTS_MAX)), "--processes", "1",
             "--log-level", "warning",
         ]  # fmt: skip

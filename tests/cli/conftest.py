@@ -47,7 +47,7 @@ def join(ctx):
 
 def environment(**more: str) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TAKEUP_")}
-    return {**clean, "COLUMNS": "200", **more}
+    return {**clean, "COLUMNS": "200", "TAKEUP_PORT": "0", **more}
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ async def test_the_commands_run_the_schedules_of_the_pipelines(tmp_path: Path, c
     (tmp_path / "flow.py").write_text(FLOW)
     url = f"sqlite:///{tmp_path}/takeup.db"
     await upgraded(url)
-    more = ["--workers", "0"] if command == "serve" else []
+    more = ["--workers", "0", "--port", "0"] if command == "serve" else []
     process = subprocess.Popen(  # noqa: ASYNC220 - it is looked at from outside
         [
             sys.executable,

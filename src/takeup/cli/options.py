@@ -61,10 +61,13 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-format", choices=("text", "json"))
 
 
-def settings_of(options: argparse.Namespace, **defaults: Any) -> Settings:
-    """The settings that the options, the environment and takeup.toml give; defaults are the weakest."""
-    names = ("data_dir", "database_url", "log_level", "log_format")
-    flags = {name: getattr(options, name, None) for name in names}
+def settings_of(options: argparse.Namespace, *names: str, **defaults: Any) -> Settings:
+    """The settings that the options, the environment and takeup.toml give; defaults are the weakest.
+
+    `names` are those of settings that only this command has as options.
+    """
+    common = ("data_dir", "database_url", "log_level", "log_format")
+    flags = {name: getattr(options, name, None) for name in (*common, *names)}
     for name, value in defaults.items():
         variable = f"TAKEUP_{name.upper()}"
         if flags.get(name) is None and not os.environ.get(variable):

@@ -1,39 +1,48 @@
-"""`takeup serve`: every loop and some local workers in one process."""
+"""`takeup serve`: the HTTP API, every loop and some local workers in one process."""
 
 import argparse
 import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Iterator, Mapping
 
-from takeup.app import local_worker_id, make_folder, open_app, run_loops
+from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
 from takeup.cli.options import add_common, settings_of
 from takeup.cli.run import only_one
 from takeup.cli.signals import stop_on_signal
 from takeup.cli.work import add_worker_arguments
+from takeup.config import Settings
+from takeup.core.pipeline import Pipeline
 from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
+
+log = logs.logger("serve")
 
 
 def add(parser: argparse.ArgumentParser, _name: str) -> None:
     """The arguments of this command."""
     add_worker_arguments(parser)
-    parser.add_argument("--workers", type=int, metavar="N", help="the same as --slots; 0: loops only")
+    parser.add_argument("--workers", type=int, metavar="N", help="the same as --slots; 0: none here")
+    parser.add_argument("--host", metavar="ADDRESS", help="listen there (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, metavar="N", help="listen there (default: 8080); 0: any free one")
     add_common(parser)
     parser.set_defaults(run=serve)
 
 
 async def serve(options: argparse.Namespace) -> int:
     """Run until a signal; the first lets tasks finish, the second hands them back."""
-    settings = settings_of(options)
+    settings = settings_of(options, "host", "port")
     logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
     make_folder(settings.data_dir)
     slots = options.slots if options.workers is None else options.workers
     sources = options.pipelines or [INSTALLED]
-    pipelines = load_all(sources).values()
+    pipelines = load_all(sources)
     stop, asked = asyncio.Event(), asyncio.Event()
-    with only_one(settings.data_dir):
-        async with open_app(settings) as app:
+    with only_one(settings.data_dir), opened_socket(settings) as opened:
+        async with open_app(settings) as app, answering(app, pipelines, opened):
             settle_heap()
-            looping = asyncio.create_task(run_loops(app.loops(pipelines), stop))
+            looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:
                 if slots == 0:
                     with stop_on_signal(stop.set):
@@ -59,3 +68,34 @@ async def serve(options: argparse.Namespace) -> int:
                 stop.set()
                 await looping
     return 0
+
+
+@contextlib.contextmanager
+def opened_socket(settings: Settings) -> Iterator[socket.socket]:
+    """The address of the server, before anything else is begun."""
+    from takeup.api.listening import listen  # noqa: PLC0415 - the framework is slow to load
+
+    opened = listen(settings.host, settings.port)
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+@contextlib.asynccontextmanager
+async def answering(
+    app: App, pipelines: Mapping[str, Pipeline], opened: socket.socket
+) -> AsyncIterator[None]:
+    """Answer over HTTP meanwhile; at the end, after the workers, what is being answered is finished."""
+    from takeup.api.build import build_api  # noqa: PLC0415 - see above
+    from takeup.api.listening import serve as serve_http  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    running = asyncio.create_task(serve_http(build_api(app, pipelines), opened, stop))
+    host, port = opened.getsockname()[:2]
+    log.info("listening", address=f"http://{f'[{host}]' if ':' in host else host}:{port}")
+    try:
+        yield
+    finally:
+        stop.set()
+        await running
