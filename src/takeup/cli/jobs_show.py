@@ -13,6 +13,7 @@ from takeup.cli.printing import cell, clean, line, moment, plain, print_json, si
 from takeup.core.model import Artifact, Attempt, Job, LogLine, Task
 from takeup.core.progress import JobProgress, StageProgress
 from takeup.core.quality import Quality
+from takeup.core.steps import current_step
 from takeup.store.store import ReadStore
 
 TASKS_SHOWN = 20
@@ -69,6 +70,7 @@ def as_json(shown: Shown, storage: Path) -> dict[str, object]:
     return {
         "job": plain(shown.job),
         "percent": round(shown.progress.percent, 1),
+        "step": current_step(shown.progress.stages),
         "stages": [
             {"stage": stage.stage, "percent": round(100 * stage.fraction, 1), "counts": dict(stage.counts)}
             for stage in shown.progress.stages
@@ -90,7 +92,8 @@ def as_json(shown: Shown, storage: Path) -> dict[str, object]:
 def lines(shown: Shown, storage: Path) -> Iterator[str]:
     """For people."""
     yield from _about(shown.job, shown.progress.now)
-    yield "stages:"
+    step = current_step(shown.progress.stages)
+    yield f"stages, at the step {step}:" if step else "stages:"
     width = max(len(stage.stage) for stage in shown.progress.stages)
     for stage in shown.progress.stages:
         yield f"  {stage.stage.ljust(width)}  {stage_text(stage)}"

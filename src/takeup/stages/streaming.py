@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from takeup.artifacts.versions import Versions
+from takeup.core.steps import DRAWING
 from takeup.media import audio, entry, package, poster, storyboard, texts
 from takeup.media.errors import MediaError, ToolFailed
 from takeup.media.ladder import Rung
@@ -65,6 +66,7 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
 async def _draw(ctx: Any, stored: Stored, whole: Plan, folder: Path) -> None:
     """Poster and storyboard; a stream without them is better than none."""
     tools = tools_for(ctx)
+    ctx.progress(note=DRAWING)
     try:
         if whole.picture is None:
             await poster.cover(tools, planned_source(ctx, stored), whole, folder)
