@@ -29,6 +29,9 @@ async def test_a_job_is_created_and_shown(operator: httpx2.AsyncClient, viewer: 
     assert (shown["status"], shown["subject"]) == ("pending", "film")
     (task,) = (await viewer.get(f"/api/jobs/{job_id}/tasks")).json()["items"]
     assert (task["stage"], task["status"]) == ("only", "READY")
+    whole = (await viewer.get(f"/api/jobs/{job_id}/tasks/{task['id']}")).json()
+    assert (whole["stage"], whole["parameters"], whole["result"]) == ("only", {}, None)
+    refused(await viewer.get(f"/api/jobs/other/tasks/{task['id']}"), 404, "not_found")
     assert "no worker" in (await viewer.get(f"/api/jobs/{job_id}/why")).json()[0]
     for part in ("logs", "steps", "artifacts"):
         assert (await viewer.get(f"/api/jobs/{job_id}/{part}")).json() == {"items": [], "next": None}

@@ -9,6 +9,7 @@ from takeup.core.access import Scope
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.keys import parse_key
 from takeup.core.model import WorkerSpec
+from takeup.store.ops.keys import KEYS_A_WORKER_MAX
 from takeup.store.store import Store
 from tests.conftest import GetPostgres
 from tests.services import database_from_template
@@ -68,6 +69,12 @@ async def test_keys_of_a_worker(store: Store):
     found = await store.keys.find(key)
     assert found
     assert (found.key.worker_id, found.is_disabled) == ("w", True)
+    for number in range(KEYS_A_WORKER_MAX):
+        assert await store.keys.revoke((await store.keys.add(f"key {number}", worker, worker_id="w")).id)
+    for number in range(KEYS_A_WORKER_MAX - 1):
+        await store.keys.add(f"more {number}", worker, worker_id="w")
+    with pytest.raises(InvalidInput, match="20 keys already"):
+        await store.keys.add("one too many", worker, worker_id="w")
     with pytest.raises(NotFound, match="no worker"):
         await store.keys.add("x", worker, worker_id="nobody")
     with pytest.raises(NotFound):

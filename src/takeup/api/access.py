@@ -12,7 +12,7 @@ from fastapi.security import HTTPBearer
 from takeup.api.problems import HttpError
 from takeup.core.access import Scope
 from takeup.core.errors import TakeupError, WorkerRefused
-from takeup.core.keys import FORM, parse_key
+from takeup.core.keys import parse_key
 from takeup.store.keys import Found, KeyStore
 from takeup.telemetry.logs import logger
 
@@ -21,7 +21,6 @@ KNOWN_S, KNOWN_MAX = 0.5, 10_000
 FAILURES_MAX, FAILURES_S = 20, 60.0
 ADDRESSES_MAX = 10_000
 NOTE_EVERY_S, NOTED_MAX = 60.0, 1000
-QUERY_NAMES = ("key", "api_key", "apikey", "token", "access_token", "authorization")
 
 log = logger("api")
 
@@ -52,13 +51,6 @@ class OutOfScope(HttpError):
     @property
     def code(self) -> str:
         return "scope"
-
-
-class KeyInUrl(HttpError):
-    """Addresses are written into logs, so no key belongs there."""
-
-    http_status = 400
-    help = "Send it in the header `Authorization: Bearer KEY`, and make a new one: this one may be in a log."
 
 
 class TwoCredentials(HttpError):
@@ -124,7 +116,6 @@ class Gate:
 
     async def caller(self, request: Request) -> Caller:
         """Who sent this; raises if nobody may be known by it."""
-        self._check_url(request)
         shown = request.headers.getlist("authorization")
         if len(shown) > 1:
             raise TwoCredentials("there are several Authorization headers")
@@ -141,11 +132,6 @@ class Gate:
         await self._note(found.key.id)
         return Caller(found.key.id, found.key.name, found.key.scopes, found.key.worker_id)
 
-    def _check_url(self, request: Request) -> None:
-        for name, value in request.query_params.multi_items():
-            if name.lower() in QUERY_NAMES or FORM.match(value):
-                raise KeyInUrl("there is a key in the address")
-
     async def _found(self, text: str, address: str) -> Found | None:
         key = parse_key(text)
         if key is None:
@@ -155,11 +141,10 @@ class Gate:
         seen = self._known.get(key.hash)
         if seen is not None and now - seen[0] < KNOWN_S:
             return seen[1]
-        if self._failures.are_too_many(address):
-            raise TooManyFailures("too many wrong keys came from this address")
-        found = await self._keys.find(key)
+        found = await self._keys.find(key)  # also from where many were wrong: others may call from there
         if found is None or found.is_over:
             self._fail(address)
+            self._known.pop(key.hash, None)
             return found
         self._known[key.hash] = now, found
         self._known.move_to_end(key.hash)
@@ -186,12 +171,20 @@ class Gate:
             log.warning("the use of a key was not noted", key=key_id, error=str(error))
 
 
+async def known_caller(request: Request) -> Caller:
+    """Who calls, asked once a request."""
+    if not hasattr(request.state, "caller"):
+        gate: Gate = request.app.state.gate
+        request.state.caller = await gate.caller(request)
+    caller: Caller = request.state.caller
+    return caller
+
+
 def need(scope: Scope) -> Callable[..., Awaitable[Caller]]:
     """A caller with this scope."""
 
     async def check(request: Request, _documented: Annotated[object, Security(bearer)]) -> Caller:
-        gate: Gate = request.app.state.gate
-        caller = await gate.caller(request)
+        caller = await known_caller(request)
         if scope not in caller.scopes:
             raise OutOfScope(f"the key {caller.name!r} has not the scope {scope!r}")
         return caller

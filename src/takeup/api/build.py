@@ -28,7 +28,14 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
 
 def routes() -> FastAPI:
     """Every call there is; its `openapi()` is the document that the calls are held to."""
-    api = FastAPI(title="Takeup", version=__version__, description=ABOUT, docs_url=None, redoc_url=None)
+    api = FastAPI(
+        title="Takeup",
+        version=__version__,
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     for router in (jobs.router, workers.workers, workers.keys, health.router):
         api.include_router(router)
     return api

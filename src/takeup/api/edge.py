@@ -2,16 +2,26 @@
 
 import asyncio
 import contextlib
+import re
+import traceback
 from http import HTTPStatus
+from pathlib import Path
+from urllib.parse import unquote
 
 from fastapi import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from takeup.api.problems import answer
+from takeup.api.problems import FAULT, answer
+from takeup.core.keys import ANYWHERE
+from takeup.telemetry.logs import logger
+from takeup.telemetry.redact import presentable
 
 BODY_BYTES_MAX = 1_200_000
 """A spec of the largest size, and some more."""
+QUERY_NAMES = re.compile(r"(?i)(?:^|&)(?:api_?key|key|token|access_token|authorization)=")
+MOVE = "Send it in the header `Authorization: Bearer KEY`, and make a new one: this one may be in a log."
 TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+FRAMES_TOLD = 5
 CLOSE = {"Connection": "close"}
 PASSED_BY_BYTES_MAX, PASSED_BY_S_MAX = 32_000_000, 2.0
 HEADERS = {
@@ -20,6 +30,13 @@ HEADERS = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
     "cache-control": "no-store",
 }
+
+
+log = logger("api")
+
+
+class _Broken(Exception):
+    """An answer broke off; what was wrong is in the log."""
 
 
 class Edge:
@@ -37,24 +54,43 @@ class Edge:
             await self._app(scope, receive, send)
             return
 
+        has_begun = False
+
         async def begin(message: Message) -> None:
+            nonlocal has_begun
             if message["type"] == "http.response.start":
+                has_begun = True
                 known = {name.lower() for name, _ in message["headers"]}
                 more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in known]
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        headers = dict(scope["headers"])
-        host = headers.get(b"host", b"").decode("latin-1").rpartition("@")[2]
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() and ":" in host else host
-        length = headers.get(b"content-length", b"0")
-        if self._hosts and name.lower() not in self._hosts:
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if len(hosts) != 1 or not self._is_ours(hosts[0]):
             refusal = answer(HTTPStatus.BAD_REQUEST, "bad_host", "this server is not called by that name")
+            await refusal(scope, receive, begin)
+        elif _has_key(scope):
+            refusal = answer(
+                HTTPStatus.BAD_REQUEST, "key_in_url", "there is a key in the address", advice=MOVE
+            )
             await refusal(scope, receive, begin)
         elif not length.isdigit() or int(length) > self._bytes_max:
             await self._too_large(receive, begin)
         else:
-            await self._app(scope, self._counted(receive), begin)
+            try:
+                await self._app(scope, self._counted(receive), begin)
+            except Exception as error:  # noqa: BLE001 - whatever it is, it ends this request and nothing else
+                _tell(error)
+                if has_begun:
+                    raise _Broken from None
+                refusal = answer(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", FAULT)
+                await refusal(scope, receive, begin)
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a Host header names this server."""
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() and ":" in host else host
+        return "@" not in host and (not self._hosts or name.lower() in self._hosts)
 
     async def _too_large(self, receive: Receive, send: Send) -> None:
         """Refuse at once; what is still being sent is let go by for a moment, so that we are heard."""
@@ -80,6 +116,25 @@ class Edge:
             return message
 
         return counted
+
+
+def _tell(error: Exception) -> None:
+    """Log a fault without its traceback, which would repeat its words with all their secrets."""
+    words = presentable(f"{type(error).__name__}: {error}")
+    log.error("a fault", error=words, where=_where(error))
+
+
+def _where(error: Exception) -> str:
+    """The last places that an error passed, innermost last."""
+    frames = traceback.extract_tb(error.__traceback__)[-FRAMES_TOLD:]
+    return ", ".join(f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames)
+
+
+def _has_key(scope: Scope) -> bool:
+    """Whether a key stands in the address, where logs would keep it."""
+    query = scope["query_string"].decode("latin-1")
+    address = unquote(f"{scope['path']}?{query}")
+    return bool(ANYWHERE.search(address)) or bool(QUERY_NAMES.search(query))
 
 
 async def _pass_by(receive: Receive) -> None:

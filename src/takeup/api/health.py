@@ -1,14 +1,15 @@
 """Whether the server can do its work; how much of it there is, only for those who may know."""
 
+import asyncio
 import shutil
-from http import HTTPStatus
+from pathlib import Path
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from takeup.api.access import Reader
 from takeup.api.jobs import LOOK, app_of
-from takeup.api.problems import refusals
+from takeup.api.problems import HttpError, refusals
 from takeup.core.errors import TakeupError
 
 router = APIRouter(tags=["health"])
@@ -32,14 +33,20 @@ class Details(BaseModel):
     has_room: bool
 
 
-@router.get("/health", responses=refusals(503))
-async def health(request: Request, response: Response) -> Health:
+class Unavailable(HttpError):
+    """The database does not answer."""
+
+    http_status = 503
+    help = "Ask again in a moment; the log of the server says what is wrong."
+
+
+@router.get("/health", responses=refusals(400, 413, 431, 500, 503))
+async def health(request: Request) -> Health:
     """Whether the database answers; asked without a key, so nothing more is told."""
     try:
         await app_of(request).store.read.now()
     except TakeupError:
-        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
-        return Health(status="unavailable")
+        raise Unavailable("the database does not answer") from None
     return Health(status="ok")
 
 
@@ -49,8 +56,7 @@ async def details(request: Request, _caller: Reader) -> Details:
     app = app_of(request)
     read, settings = app.store.read, app.settings
     workers = await read.worker_counts()
-    settings.storage.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(settings.storage).free
+    free = await asyncio.to_thread(_free_bytes, settings.storage)
     has_room = free >= settings.disk_reserve_mb * 1024 * 1024
     return Details(
         status="ok" if has_room else "full",
@@ -61,3 +67,14 @@ async def details(request: Request, _caller: Reader) -> Details:
         storage_free_bytes=free,
         has_room=has_room,
     )
+
+
+def _free_bytes(folder: Path) -> int:
+    """The room in a folder, or where it would be made; none if nobody can say."""
+    for place in (folder, *folder.absolute().parents):
+        if place.exists():
+            try:
+                return shutil.disk_usage(place).free
+            except OSError:
+                return 0
+    return 0

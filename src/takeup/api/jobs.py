@@ -6,14 +6,14 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from takeup.api.access import Reader, Writer
 from takeup.api.pages import LIMIT_DEFAULT, After, Body, Limit, Page, page_of
 from takeup.api.problems import HttpError, refusals
 from takeup.api.strict import StrictRoute
 from takeup.app import App
-from takeup.core.errors import InvalidInput, UnknownPipeline
+from takeup.core.errors import InvalidInput, NotFound, UnknownPipeline
 from takeup.core.machine import JOB
 from takeup.core.model import Artifact, Control, Job, LogLine, Step, Task
 from takeup.core.pipeline import Pipeline
@@ -29,8 +29,8 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
 JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Text = Annotated[str | None, Query(max_length=512)]
 CHANGES: dict[str, Control] = {"pause": "PAUSED", "resume": "READY", "skip": "SKIP"}
-LOOK = refusals(401, 403, 404, 422, 429, 503)
-CHANGE = refusals(400, 401, 403, 404, 409, 413, 415, 422, 429, 503)
+LOOK = refusals(400, 401, 403, 404, 413, 422, 429, 431, 500, 503)
+CHANGE = refusals(400, 401, 403, 404, 409, 413, 415, 422, 429, 431, 500, 503)
 
 
 class BadHeader(HttpError):
@@ -74,6 +74,52 @@ class Changed(BaseModel):
 
     id: str
     changed: bool
+
+
+class JobLine(BaseModel):
+    """A job in a list: all of it but its spec, which may be long."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: str
+    pipeline: str
+    subject: str | None
+    generation: int
+    user_id: str
+    priority: int
+    control: Control
+    status: str
+    error: str | None
+    version: int
+    created_at: datetime
+    updated_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class TaskLine(BaseModel):
+    """A task in a list: all of it but its parameters and its result, which may be long."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: int
+    stage: str
+    segment: int | None
+    status: str
+    phase: str
+    priority: int
+    control: Control
+    attempt: int
+    max_attempts: int
+    lease_owner: str | None
+    lease_expires_at: datetime | None
+    progress_percent: float
+    progress_note: str | None
+    error: str | None
+    available_at: datetime
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
 
 
 def app_of(request: Request) -> App:
@@ -124,14 +170,14 @@ async def jobs(
     subject: Text = None,
     before: Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_.-]{1,128}$")] = None,
     limit: Limit = LIMIT_DEFAULT,
-) -> Page[Job]:
+) -> Page[JobLine]:
     """Jobs, newest first."""
     if status is not None and status not in JOB.states:
         raise InvalidInput(f"there is no status {status!r}; there are: {', '.join(JOB.states)}")
     read = app_of(request).store.read
     last = await read.job(before) if before else None
     rows = await read.jobs(JobFilter(pipeline, status, subject), before=last, limit=limit)
-    return page_of(rows, limit, "id")
+    return page_of([JobLine.model_validate(row) for row in rows], limit, "id")
 
 
 @router.get("/{job_id}", responses=LOOK)
@@ -196,11 +242,23 @@ async def change_control(
 @router.get("/{job_id}/tasks", responses=LOOK)
 async def tasks(
     request: Request, _caller: Reader, job_id: JobId, after: After = 0, limit: Limit = LIMIT_DEFAULT
-) -> Page[Task]:
+) -> Page[TaskLine]:
     """The tasks of a job, in the order in which they were created."""
     read = app_of(request).store.read
     await read.job(job_id)
-    return page_of(await read.tasks(job_id, after=after, limit=limit), limit, "id")
+    rows = await read.tasks(job_id, after=after, limit=limit)
+    return page_of([TaskLine.model_validate(row) for row in rows], limit, "id")
+
+
+@router.get("/{job_id}/tasks/{task_id}", responses=LOOK)
+async def task(
+    request: Request, _caller: Reader, job_id: JobId, task_id: Annotated[int, Path(ge=1, le=2**63 - 1)]
+) -> Task:
+    """One task, with what it was given and what it made."""
+    found = await app_of(request).store.read.task(task_id)
+    if found.job_id != job_id:
+        raise NotFound(f"job {job_id} has no task {task_id}")
+    return found
 
 
 @router.get("/{job_id}/logs", responses=LOOK)

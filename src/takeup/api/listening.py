@@ -1,6 +1,8 @@
 """Runs the application on a socket, inside our own event loop and with our own signals."""
 
 import asyncio
+import logging
+import resource
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +10,11 @@ from typing import Any
 
 import uvicorn
 
+from takeup.api.protocol import PatientProtocol
 from takeup.core.errors import TakeupError
 
 CONNECTIONS_MAX = 4096
+BACKLOG = 2048
 IDLE_S = 65
 CLOSE_S = 10
 
@@ -36,6 +40,7 @@ def listen(host: str, port: int) -> socket.socket:
         opened = socket.socket(family, kind)
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(address)
+        opened.listen(BACKLOG)
     except OSError as error:
         raise CannotListen(f"{host}:{port} cannot be listened on: {error.strerror or error}") from error
     return opened
@@ -45,15 +50,19 @@ async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) ->
     """Answer until told to stop; then what is being answered is finished, within bounds."""
     config = uvicorn.Config(
         application,
+        http=PatientProtocol,
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
         lifespan="off",
-        limit_concurrency=CONNECTIONS_MAX,
+        limit_concurrency=min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2),
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=CLOSE_S,
     )
+    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logging.getLogger(name).propagate = False  # what is wrong is in our own log, without secrets
+        logging.getLogger(name).addHandler(logging.NullHandler())
     server = _Server(config)
     running = asyncio.create_task(server.serve(sockets=[opened]))
     stopping = asyncio.create_task(stop.wait())

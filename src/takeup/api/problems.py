@@ -18,6 +18,7 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = "1"
 DETAIL_CHARS_MAX = 1000
 ERRORS_MAX = 20
+FAULT = "the server could not do this; its log says why"
 RENAMED = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid Input"}
 """These have other words from one Python to the next."""
 
@@ -90,7 +91,6 @@ def install(api: FastAPI) -> None:
     api.add_exception_handler(TakeupError, _of_ours)
     api.add_exception_handler(RequestValidationError, _of_values)
     api.add_exception_handler(HTTPException, _of_http)
-    api.add_exception_handler(Exception, _of_faults)
 
 
 async def _of_ours(_request: Request, error: Exception) -> JSONResponse:
@@ -102,7 +102,7 @@ async def _of_ours(_request: Request, error: Exception) -> JSONResponse:
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("not answered", error=str(error), code=error.code)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return answer(status, "fault", "the server could not do this; its log says why")
+        return answer(status, "fault", FAULT)
     return answer(status, error.code, str(error), advice=error.help, headers=headers)
 
 
@@ -121,8 +121,3 @@ async def _of_http(_request: Request, error: Exception) -> JSONResponse:
     status = HTTPStatus(error.status_code)
     code = words(status).lower().replace(" ", "_").replace("-", "_")
     return answer(status, code, str(error.detail), headers=error.headers)
-
-
-async def _of_faults(_request: Request, error: Exception) -> JSONResponse:
-    log.error("a fault", error=f"{type(error).__name__}: {error}", exc_info=error)
-    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", "the server could not do this; its log says why")

@@ -10,6 +10,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from takeup.api.access import known_caller
+from takeup.core.errors import InvalidInput
+
 DIGITS_MAX = 400
 JSON = "application/json"
 
@@ -24,13 +27,19 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route that takes JSON and nothing else."""
+    """A route for known callers that takes JSON, and only the parameters there are."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
+            await known_caller(request)  # nobody's body is read, and nobody's mistakes are told
+            if unknown := set(request.query_params) - known:
+                raise InvalidInput(
+                    f"{min(unknown)[:80]!r} is no parameter here; there are: {', '.join(known)}"
+                )
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if takes_body and kind != JSON:
                 raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {JSON}")

@@ -78,10 +78,13 @@ async def add_worker_key(
     request: Request, _caller: Admin, worker_id: WorkerId, body: WorkerKeyBody
 ) -> NewKey:
     """A further key of a worker; the one that it replaces goes on for a while."""
-    store = app_of(request).store.keys
-    made = await store.add(body.name, frozenset({"worker"}), worker_id=worker_id, life_days=body.life_days)
-    if body.replaces is not None:
-        await store.expire(body.replaces, after_s=body.overlap_s, worker_id=worker_id)
+    made = await app_of(request).store.keys.add(
+        body.name,
+        frozenset({"worker"}),
+        worker_id=worker_id,
+        life_days=body.life_days,
+        replaces=(body.replaces, body.overlap_s) if body.replaces else None,
+    )
     return NewKey(id=made.id, key=made.text)
 
 

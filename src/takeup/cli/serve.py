@@ -12,6 +12,7 @@ from takeup.cli.run import only_one
 from takeup.cli.signals import stop_on_signal
 from takeup.cli.work import add_worker_arguments
 from takeup.config import Settings
+from takeup.core.errors import WorkerRefused
 from takeup.core.pipeline import Pipeline
 from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, load_all
@@ -40,13 +41,14 @@ async def serve(options: argparse.Namespace) -> int:
     pipelines = load_all(sources)
     stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir), opened_socket(settings) as opened:
-        async with open_app(settings) as app, answering(app, pipelines, opened):
+        async with open_app(settings) as app, answering(app, pipelines, opened) as http:
             settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:
                 if slots == 0:
-                    with stop_on_signal(stop.set):
-                        await stop.wait()
+                    http.add_done_callback(lambda _: asked.set())
+                    with stop_on_signal(asked.set):
+                        await asked.wait()
                     return 0
                 worker = app.worker(
                     sources,
@@ -61,8 +63,12 @@ async def serve(options: argparse.Namespace) -> int:
                     asked.set()
                     worker.stop()
 
+                http.add_done_callback(lambda _: end())
                 with stop_on_signal(end):
-                    await worker.run()
+                    try:
+                        await worker.run()
+                    except WorkerRefused as error:  # whoever disabled it must be able to enable it again
+                        log.warning("no work is done here", error=str(error))
                     await asked.wait()  # a worker that an operator drained does not take the loops with it
             finally:
                 stop.set()
@@ -85,7 +91,7 @@ def opened_socket(settings: Settings) -> Iterator[socket.socket]:
 @contextlib.asynccontextmanager
 async def answering(
     app: App, pipelines: Mapping[str, Pipeline], opened: socket.socket
-) -> AsyncIterator[None]:
+) -> AsyncIterator[asyncio.Task[None]]:
     """Answer over HTTP meanwhile; at the end, after the workers, what is being answered is finished."""
     from takeup.api.build import build_api  # noqa: PLC0415 - see above
     from takeup.api.listening import serve as serve_http  # noqa: PLC0415
@@ -95,7 +101,7 @@ async def answering(
     host, port = opened.getsockname()[:2]
     log.info("listening", address=f"http://{f'[{host}]' if ':' in host else host}:{port}")
     try:
-        yield
+        yield running
     finally:
         stop.set()
         await running

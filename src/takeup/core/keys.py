@@ -25,6 +25,10 @@ FORM = re.compile(
 )
 
 
+ANYWHERE = re.compile(FORM.pattern.removesuffix(r"\Z"))
+"""A key inside another text."""
+
+
 class Key(NamedTuple):
     """A key in the hands of its owner."""
 

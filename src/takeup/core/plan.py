@@ -15,6 +15,7 @@ from takeup.core.policy import PRIORITY_DEFAULT, check_priority
 SEGMENTS_MAX = 100_000
 TEXT_CHARS_MAX = 512
 LAYOUTS_KNOWN_MAX = 64
+YEARS = (1971, 9000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +183,8 @@ def check_moment(name: str, moment: Any) -> None:
     """Refuse a time that is not a moment with a zone."""
     if not isinstance(moment, datetime) or moment.tzinfo is None:
         raise InvalidInput(f"{name} must be a time with a zone, not {moment!r}")
+    if not YEARS[0] <= moment.year <= YEARS[1]:  # every database, in every zone, can hold these
+        raise InvalidInput(f"{name} must be within the years {YEARS[0]} to {YEARS[1]}, not {moment!r}")
 
 
 @lru_cache(maxsize=LAYOUTS_KNOWN_MAX)

@@ -36,11 +36,18 @@ class KeyStore:
         *,
         worker_id: str | None = None,
         life_days: float | None = None,
+        replaces: tuple[str, float] | None = None,
     ) -> Key:
-        """A new key: of a program, or of this worker."""
+        """A new key: of a program, or of this worker; `replaces` is one that ends so many seconds later."""
         key = new_key("key" if worker_id is None else "wrk", self._random)
         await self._driver.run(
-            keys.add, key, name=name, scopes=scopes, worker_id=worker_id, life_days=life_days
+            keys.add,
+            key,
+            name=name,
+            scopes=scopes,
+            worker_id=worker_id,
+            life_days=life_days,
+            replaces=replaces,
         )
         return key
 

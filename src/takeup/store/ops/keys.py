@@ -23,8 +23,9 @@ def add(
     scopes: frozenset[Scope],
     worker_id: str | None = None,
     life_days: float | None = None,
+    replaces: tuple[str, float] | None = None,
 ) -> Op[None]:
-    """Keep the hash of a new key with what it opens, until when."""
+    """Keep the hash of a new key with what it opens, until when; one that it replaces ends after a while."""
     if not name or len(name) > NAME_CHARS_MAX or not name.isprintable():
         raise InvalidInput(f"a key's name must be printable text of 1 to {NAME_CHARS_MAX} characters")
     if unknown := scopes - set(SCOPES):
@@ -35,6 +36,8 @@ def add(
         raise InvalidInput(f"a key lives more than 0 and at most {LIFE_DAYS_MAX} days, not {life_days:g}")
     if worker_id is not None:
         yield from _check_worker(worker_id)
+    if replaces is not None:
+        yield from expire(*replaces, worker_id)
     clock = yield query("clock")
     expires_at: datetime | None = None
     if life_days is not None:
@@ -54,7 +57,7 @@ def add(
 def _check_worker(worker_id: str) -> Op[None]:
     if not (yield query("workers_for_change", g=[(worker_id,)])):
         raise NotFound(f"no worker has the id {worker_id!r}")
-    known = yield query("keys_of_worker", worker_id=worker_id, limit_count=KEYS_A_WORKER_MAX)
+    known = yield query("live_keys_of_worker", worker_id=worker_id, limit_count=KEYS_A_WORKER_MAX)
     if len(known) >= KEYS_A_WORKER_MAX:
         raise InvalidInput(f"worker {worker_id} has {KEYS_A_WORKER_MAX} keys already; revoke one first")
 

@@ -11,8 +11,9 @@ FROM api_keys k LEFT JOIN workers w ON w.id = k.worker_id WHERE k.id = :id;
 -- name: keys_after
 SELECT * FROM api_keys WHERE id > :after ORDER BY id LIMIT :limit_count;
 
--- name: keys_of_worker
-SELECT * FROM api_keys WHERE worker_id = :worker_id ORDER BY created_at, id LIMIT :limit_count;
+-- name: live_keys_of_worker
+SELECT id FROM api_keys WHERE worker_id = :worker_id AND revoked_at IS NULL AND COALESCE(expires_at > {now}, {true})
+LIMIT :limit_count;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = {now} WHERE id = :id AND revoked_at IS NULL RETURNING id;
