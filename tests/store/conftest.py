@@ -62,3 +62,19 @@ async def store(url: str, clock: Clock) -> AsyncIterator[Store]:
     opened = await Store.open(url, clock=clock)
     yield opened
     await opened.close()
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgres15"])
+async def every_store(
+    request: pytest.FixtureRequest, tmp_path: Path, get_postgres: GetPostgres, clock: Clock
+) -> AsyncIterator[Store]:
+    """One test, all three databases."""
+    if request.param == "postgres15":
+        async with database_from_template(get_postgres(request.param), upgrade_schema) as url:
+            opened = await Store.open(url, clock=clock)
+            yield opened
+            await opened.close()
+        return
+    opened = await Store.open(f"{request.param}:///{tmp_path}/takeup.file", clock=clock, upgrade=True)
+    yield opened
+    await opened.close()

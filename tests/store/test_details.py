@@ -1,9 +1,7 @@
 """What people ask about one job, on every database: by a short id, how far, why not, what failed."""
 
 import os
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -14,27 +12,14 @@ from takeup.core.plan import NewJob
 from takeup.core.progress import Forecast
 from takeup.core.why import why
 from takeup.store.store import Store
-from tests.conftest import GetPostgres
-from tests.services import database_from_template
-from tests.store.scenes import FAN, ONE, Clock, claim_request, run_one, upgrade_schema
+from tests.store.scenes import FAN, ONE, Clock, claim_request, run_one
 
 GPU = Pipeline.of("gpu", [Stage("render", requires=frozenset({"gpu"}), lease_s=60.0)])
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres15"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path, get_postgres: GetPostgres, clock: Clock
-) -> AsyncIterator[Store]:
-    """One test, all three databases."""
-    if request.param == "postgres15":
-        async with database_from_template(get_postgres(request.param), upgrade_schema) as url:
-            opened = await Store.open(url, clock=clock)
-            yield opened
-            await opened.close()
-        return
-    opened = await Store.open(f"{request.param}:///{tmp_path}/t.db", clock=clock, upgrade=True)
-    yield opened
-    await opened.close()
+@pytest.fixture
+def store(every_store: Store) -> Store:
+    return every_store
 
 
 async def told(store: Store, job_id: str) -> str:

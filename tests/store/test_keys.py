@@ -1,8 +1,5 @@
 """Keys on every database: only hashes are kept, and what was ended stays ended."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from takeup.core.access import Scope
@@ -11,26 +8,14 @@ from takeup.core.keys import parse_key
 from takeup.core.model import WorkerSpec
 from takeup.store.ops.keys import KEYS_A_WORKER_MAX
 from takeup.store.store import Store
-from tests.conftest import GetPostgres
-from tests.services import database_from_template
-from tests.store.scenes import Clock, upgrade_schema
+from tests.store.scenes import Clock
 
 READ: frozenset[Scope] = frozenset({"read"})
 
 
-@pytest.fixture(params=["sqlite", "duckdb", "postgres15"])
-async def store(
-    request: pytest.FixtureRequest, tmp_path: Path, get_postgres: GetPostgres, clock: Clock
-) -> AsyncIterator[Store]:
-    if request.param == "postgres15":
-        async with database_from_template(get_postgres(request.param), upgrade_schema) as url:
-            opened = await Store.open(url, clock=clock)
-            yield opened
-            await opened.close()
-        return
-    opened = await Store.open(f"{request.param}:///{tmp_path}/takeup.file", clock=clock, upgrade=True)
-    yield opened
-    await opened.close()
+@pytest.fixture
+def store(every_store: Store) -> Store:
+    return every_store
 
 
 async def test_a_key_is_found_until_it_is_revoked(store: Store):

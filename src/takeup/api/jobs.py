@@ -52,7 +52,7 @@ class NewJobBody(Body):
 
 
 class ChangeBody(Body):
-    """Why a job is changed."""
+    """Why something is changed."""
 
     reason: str | None = Field(default=None, max_length=500)
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import BaseModel, Field
 
 from takeup.api.access import Admin, Reader
-from takeup.api.jobs import CHANGE, LOOK, app_of
+from takeup.api.jobs import CHANGE, LOOK, ChangeBody, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
 from takeup.api.strict import StrictRoute
 from takeup.core.access import ApiKey, Scope
@@ -21,12 +21,6 @@ keys = APIRouter(prefix="/api/keys", tags=["keys"], route_class=StrictRoute)
 WorkerId = Annotated[str, Path(min_length=1, max_length=ID_CHARS_MAX)]
 KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 Days = Annotated[float | None, Field(gt=0, le=DAYS_MAX)]
-
-
-class ReasonBody(Body):
-    """Why a worker is changed."""
-
-    reason: str | None = Field(default=None, max_length=500)
 
 
 class WorkerKeyBody(Body):
@@ -52,13 +46,6 @@ class NewKey(BaseModel):
 
     id: str
     key: str
-
-
-class Done(BaseModel):
-    """Whether anything is other than before."""
-
-    id: str
-    changed: bool
 
 
 @workers.get("", responses=LOOK)
@@ -89,10 +76,10 @@ async def add_worker_key(
 
 
 @workers.delete("/{worker_id}/keys/{key_id}", responses=CHANGE)
-async def revoke_worker_key(request: Request, _caller: Admin, worker_id: WorkerId, key_id: KeyId) -> Done:
+async def revoke_worker_key(request: Request, _caller: Admin, worker_id: WorkerId, key_id: KeyId) -> Changed:
     """End a key of this worker; it is refused everywhere a second later at the latest."""
     store = app_of(request).store.keys
-    return Done(id=key_id, changed=await store.revoke(key_id, worker_id=worker_id))
+    return Changed(id=key_id, changed=await store.revoke(key_id, worker_id=worker_id))
 
 
 @workers.post("/{worker_id}/{change}", responses=CHANGE)
@@ -101,7 +88,7 @@ async def change_worker(
     _caller: Admin,
     worker_id: WorkerId,
     change: Literal["disable", "enable", "drain"],
-    body: ReasonBody,
+    body: ChangeBody,
 ) -> Worker:
     """Switch a worker off or on, or give it nothing new."""
     app = app_of(request)
@@ -134,6 +121,6 @@ async def add_key(request: Request, _caller: Admin, body: KeyBody) -> NewKey:
 
 
 @keys.delete("/{key_id}", responses=CHANGE)
-async def revoke_key(request: Request, _caller: Admin, key_id: KeyId) -> Done:
+async def revoke_key(request: Request, _caller: Admin, key_id: KeyId) -> Changed:
     """End a key; it is refused everywhere a second later at the latest."""
-    return Done(id=key_id, changed=await app_of(request).store.keys.revoke(key_id))
+    return Changed(id=key_id, changed=await app_of(request).store.keys.revoke(key_id))

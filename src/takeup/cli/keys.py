@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from takeup.cli.options import add_common, add_json, later
+from takeup.cli.options import add_action, later
 from takeup.core.access import ROLES, SCOPES
 
 
@@ -29,10 +29,4 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
 
 
 def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = actions.add_parser(
-        name, help=text, description=text[0].upper() + text[1:] + "."
-    )
-    add_json(parser)
-    add_common(parser)
-    parser.set_defaults(run=later("keys_change", "show_list" if name == "list" else name))
-    return parser
+    return add_action(actions, name, text, later("keys_change", "show_list" if name == "list" else name))

@@ -61,6 +61,19 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--log-format", choices=("text", "json"))
 
 
+def add_action(
+    actions: Any, name: str, text: str, run: Callable[[argparse.Namespace], Any]
+) -> argparse.ArgumentParser:
+    """A sub-command with its help, and the options that all of them have."""
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=text, description=text[0].upper() + text[1:] + "."
+    )
+    add_json(parser)
+    add_common(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
 def settings_of(options: argparse.Namespace, *names: str, **defaults: Any) -> Settings:
     """The settings that the options, the environment and takeup.toml give; defaults are the weakest.
 
