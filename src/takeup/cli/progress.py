@@ -13,9 +13,13 @@ from takeup.core import why as reasons
 from takeup.core.machine import JOB
 from takeup.core.model import Artifact, Job
 from takeup.core.progress import JobProgress, Part
+from takeup.dispatch.bell import Ear
+from takeup.engine.loop import pause
 from takeup.store.store import ReadStore
 
 LOOK_EVERY_S = 0.4
+RUNG_LOOK_S = 0.1
+"""After a ring it is looked sooner, but not more often than this."""
 SHOW_EVERY_S = 0.8
 """Lines tell what changed in whole steps, so they need not be as lively as bars."""
 IDLE_S = 1.0
@@ -44,10 +48,16 @@ async def no_parts(_: JobProgress) -> Sequence[Part]:
 
 
 async def follow(
-    read: ReadStore, job_id: str, *, every_s: float = LOOK_EVERY_S, parts: Parts = no_parts
+    read: ReadStore,
+    job_id: str,
+    *,
+    ear: Ear | None = None,
+    every_s: float = LOOK_EVERY_S,
+    parts: Parts = no_parts,
 ) -> Job:
-    """Show the job until it is finished; answers with its last state."""
+    """Show the job until it is finished; answers with its last state. `ear` hears when something changed."""
     idle_s = shown_s = 0.0
+    never, clock = asyncio.Event(), asyncio.get_running_loop().time
     with display() as shown:
         while True:
             job = await read.job(job_id)  # before the counts, so that those of its end are complete
@@ -60,8 +70,13 @@ async def follow(
                 shown_s = shown.every_s
             if is_over:
                 return job
-            await asyncio.sleep(every_s)
-            idle_s, shown_s = idle_s + every_s, shown_s - every_s
+            looked_at = clock()
+            await asyncio.sleep(min(RUNG_LOOK_S, every_s))
+            await pause(never, ear, looked_at + every_s - clock())
+            if ear is not None:
+                ear.take()
+            passed_s = clock() - looked_at
+            idle_s, shown_s = idle_s + passed_s, shown_s - passed_s
 
 
 async def _why(read: ReadStore, job_id: str) -> str:

@@ -126,7 +126,8 @@ async def run_here(app: App, worker: Worker, job: Job, *, parts: Parts = no_part
         loop.add_signal_handler(number, interrupt)
     working = asyncio.create_task(worker.run())
     looping = asyncio.create_task(run_loops(app.job_loops(), stop))
-    following = asyncio.create_task(follow(app.store.read, job.id, parts=parts))
+    ear = app.bell.listen("jobs")
+    following = asyncio.create_task(follow(app.store.read, job.id, ear=ear, parts=parts))
     try:
         await asyncio.wait((working, following), return_when=asyncio.FIRST_COMPLETED)
         if not following.done():

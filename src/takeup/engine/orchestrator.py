@@ -12,7 +12,7 @@ from takeup.telemetry.logs import logger
 SWEEP_JOBS = 200
 """How many jobs one round of the sweep looks at."""
 PAUSE_S_MIN, PAUSE_S_MAX = 0.005, 0.16
-"""While looks find nothing to do, as in the middle of a large fan-out, rings are answered with less haste."""
+"""While looks find nothing to do, as in the middle of a large fan-out, they keep such a distance."""
 
 log = logger("orchestrator")
 
@@ -39,10 +39,17 @@ class Orchestrator:
         self._sweep_at = 0.0
         self._clock = clock
         self._pause_s = 0.0
+        self._looked_at = clock()
 
     async def run_once(self) -> bool:
         """One look: at the named jobs, or at the next window of all live ones."""
-        await asyncio.sleep(self._pause_s)
+        await asyncio.sleep(max(self._looked_at + self._pause_s - self._clock(), 0.0))
+        try:
+            return await self._look()
+        finally:
+            self._looked_at = self._clock()
+
+    async def _look(self) -> bool:
         named = self.ear.take()
         if named and EVERYTHING not in named and self._clock() < self._sweep_at:
             return await self._advance(sorted(named))

@@ -1,7 +1,7 @@
 """The stages that make a stream of encoded files: texts, package, publication."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,13 +67,19 @@ async def _draw(ctx: Any, stored: Stored, whole: Plan, folder: Path) -> None:
     """Poster and storyboard; a stream without them is better than none."""
     tools = tools_for(ctx)
     ctx.progress(note=DRAWING)
-    try:
-        if whole.picture is None:
-            await poster.cover(tools, planned_source(ctx, stored), whole, folder)
-        await poster.make(tools, whole, folder)
-        await storyboard.make(tools, whole, folder)
-    except (MediaError, ToolFailed) as error:
-        ctx.log.warning("the stream has no poster or storyboard", error=str(error))
+
+    async def drawn(what: str, drawing: Awaitable[object]) -> None:
+        try:
+            await drawing
+        except (MediaError, ToolFailed) as error:
+            ctx.log.warning("the stream lacks a picture beside it", which=what, error=str(error))
+
+    if whole.picture is None:
+        await drawn("cover", poster.cover(tools, planned_source(ctx, stored), whole, folder))
+    await asyncio.gather(
+        drawn("poster", poster.make(tools, whole, folder)),
+        drawn("storyboard", storyboard.make(tools, whole, folder)),
+    )
 
 
 def _count(folder: Path) -> dict[str, int]:

@@ -1,6 +1,8 @@
 """Gathers the facts of a package: playlists, manifest and every piece they name, each read once."""
 
+import asyncio
 import json
+import os
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -108,8 +110,7 @@ async def gather(
         await gatherer.playlist(address, playlist)
     if package.manifest:
         await gatherer.manifest(package.manifest)
-    for track in package.tracks:
-        await gatherer.ask(track)
+    await gatherer.ask_all()
     return package
 
 
@@ -294,12 +295,27 @@ class Gatherer:
             self._fault("missing" if isinstance(error, Missing) else "broken", place[0], error)
             return None
 
-    async def ask(self, track: Track) -> None:
+    async def ask_all(self) -> None:
+        """What the tools say of every track, as many at once as there are processors."""
+        turn = asyncio.Semaphore(os.cpu_count() or 1)
+
+        async def ask(number: int, track: Track) -> None:
+            async with turn:
+                await self._ask(number, track)
+
+        asking = [asyncio.create_task(ask(*one)) for one in enumerate(self.package.tracks)]
+        try:
+            await asyncio.gather(*asking)
+        finally:
+            for one in asking:
+                one.cancel()
+
+    async def _ask(self, number: int, track: Track) -> None:
         """What the tools say of a track, from its first piece."""
         kind = {"picture": "v", "sound": "a"}.get(track.kind)
         if kind is None or not track.read:
             return
-        file = self._folder / "first"
+        file = self._folder / f"first-{number}"
         try:
             source = await join(self._access, track, track.read[:1], file)
             with tempfile.TemporaryFile() as report:
