@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ from takeup.engine.recovery import Recovery
 from takeup.engine.runners import RunnerSetup
 from takeup.engine.scheduler import Scheduler
 from takeup.engine.sweeper import Sweeper
+from takeup.engine.videos.intake import Intake, Limits, look_with
+from takeup.engine.videos.keeper import VideoKeeper
+from takeup.engine.videos.places import Places
+from takeup.engine.videos.shelf import OVER, Shelf, note_streams
 from takeup.engine.worker import Worker
 from takeup.pipelines.loading import absolute
 from takeup.store.ops.submit import FEW_JOBS
@@ -81,7 +86,35 @@ class App:
     def deliveries(self) -> dict[str, list[Deliver]]:
         """Who carries out the messages of each topic, or of each family of topics."""
         forget = forget_outputs(LocalArtifacts(self.settings.storage), self.store.read.failed_before)
-        return {topic: [forget] for topic in JOB_OVER}
+        note = note_streams(self.shelf, self.store.read)
+        return {topic: [forget, note] if topic in JOB_OVER else [note] for topic in OVER}
+
+    @cached_property
+    def intake(self) -> Intake:
+        """The way of files in."""
+        return Intake(
+            self.store.videos,
+            self.store.uploads,
+            self.bell,
+            Places(self.settings.data_dir),
+            Limits.of(self.settings),
+            look_with(self.settings),
+        )
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The streams of videos."""
+        return Shelf(self.store.videos, Places(self.settings.data_dir))
+
+    def video_keeper(self) -> VideoKeeper:
+        """The loop that keeps rows and files of videos together."""
+        return VideoKeeper(
+            self.store.videos,
+            self.store.uploads,
+            self.intake,
+            self.shelf,
+            period_s=self.settings.sweep_interval,
+        )
 
     def sweeper(self) -> Sweeper:
         """The loop that publishes and removes files."""
@@ -112,7 +145,7 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        return [*self.job_loops(), self.archiver(), *self.schedulers(pipelines)]
+        return [*self.job_loops(), self.archiver(), self.video_keeper(), *self.schedulers(pipelines)]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""

@@ -5,13 +5,25 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, workers
+from takeup.api import health, jobs, problems, streams, uploads, videos, workers
 from takeup.api.access import Gate
 from takeup.api.edge import Edge
+from takeup.api.strict import BulkRoute
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
-ABOUT = "Jobs, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, videos, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
+ROUTERS = (
+    jobs.router,
+    videos.videos,
+    videos.sending,
+    uploads.uploads,
+    uploads.parts,
+    workers.workers,
+    workers.keys,
+    health.router,
+    streams.router,
+)
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -20,9 +32,11 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
+    api.state.slugs = streams.Slugs(app.store.videos)
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts)
+    bulk = [route for router in ROUTERS for route in router.routes if isinstance(route, BulkRoute)]
+    api.add_middleware(Edge, hosts=hosts, bulk=bulk, bulk_bytes_max=app.intake.limits.bytes_max)
     return api
 
 
@@ -36,6 +50,6 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (jobs.router, workers.workers, workers.keys, health.router):
+    for router in ROUTERS:
         api.include_router(router)
     return api

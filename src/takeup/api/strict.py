@@ -48,6 +48,10 @@ class StrictRoute(APIRoute):
         return strict
 
 
+class BulkRoute(StrictRoute):
+    """A route whose body is a file: as large as the settings allow, and read as it comes."""
+
+
 def loads(body: bytes) -> Any:
     """The value of a JSON text."""
     try:
