@@ -16,7 +16,7 @@ from takeup.api.access import Reader, Writer
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
 from takeup.api.problems import CHECKSUM_MISMATCH, HttpError, refusals
 from takeup.api.strict import BulkRoute, StrictRoute
-from takeup.api.videos import FILE, BrokenOff, about
+from takeup.api.videos import BrokenOff, about, body_of
 from takeup.core.videos import About, Upload, UploadState, Video
 from takeup.engine.videos.errors import TooLarge
 from takeup.engine.videos.receiving import ALGORITHMS, Digest
@@ -130,7 +130,7 @@ async def offset(
     status_code=HTTPStatus.NO_CONTENT,
     responses=GO_ON,
     response_class=Response,
-    openapi_extra={"requestBody": {**FILE, "content": {PART: FILE["content"]["application/octet-stream"]}}},
+    openapi_extra={"requestBody": body_of(PART)},
 )
 async def go_on(
     request: Request,

@@ -41,7 +41,6 @@ KINDS = re.compile(rf"(?:video/[\w.+-]+|audio/[\w.+-]+|{RAW})\Z")
 videos = APIRouter(prefix="/api/videos", tags=["videos"], route_class=StrictRoute)
 sending = APIRouter(prefix="/api/videos", tags=["videos"], route_class=BulkRoute)
 VideoId = Annotated[str, Path(pattern=r"^vid_[0-9a-f]{24}$")]
-FILE = {"content": {RAW: {"schema": {"type": "string", "format": "binary"}}}, "required": True}
 SEND = refusals(400, 401, 403, 409, 413, 415, 422, 429, 431, 500, 503, 507)
 
 
@@ -136,6 +135,11 @@ class RolledBack(BaseModel):
     served_version: int
 
 
+def body_of(kind: str) -> dict[str, object]:
+    """How a body that is a file is documented."""
+    return {"content": {kind: {"schema": {"type": "string", "format": "binary"}}}, "required": True}
+
+
 def about(
     title: str | None, file_name: str, profile_name: str, slug: str | None = None, sha256: str | None = None
 ) -> About:
@@ -167,7 +171,7 @@ def digest_of(content_digest: str | None, x_checksum_sha256: str | None) -> str 
     return said[0] if said else None
 
 
-@sending.post("", status_code=HTTPStatus.CREATED, responses=SEND, openapi_extra={"requestBody": FILE})
+@sending.post("", status_code=HTTPStatus.CREATED, responses=SEND, openapi_extra={"requestBody": body_of(RAW)})
 async def send(  # noqa: PLR0913 - each parameter of the call
     request: Request,
     response: Response,

@@ -9,7 +9,7 @@ from takeup.app import make_folder, open_app, run_loops
 from takeup.cli.options import add_capability, add_common, positive, settings_of
 from takeup.cli.signals import stop_on_signal
 from takeup.engine.heap import settle_heap
-from takeup.pipelines.loading import INSTALLED, OURS
+from takeup.pipelines.loading import INSTALLED
 from takeup.telemetry import logs
 
 
@@ -53,7 +53,7 @@ async def work(options: argparse.Namespace) -> int:
     async with open_app(settings) as app:
         settle_heap()
         worker = app.worker(
-            options.pipelines or [INSTALLED, OURS],
+            options.pipelines or [INSTALLED],
             worker_id=name,
             name=name,
             slots=options.slots,

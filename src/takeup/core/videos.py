@@ -56,7 +56,8 @@ class Video:
     deleted_at: datetime | None
 
 
-class ServedQuality(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ServedQuality:
     """One rung of what is served; rates are in bits a second."""
 
     name: str

@@ -71,6 +71,8 @@ class Part:
 def opened(path: Path, *, may_make: bool = False) -> Iterator[Part]:
     """The file, for us alone: also another process that has it open is seen."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if may_make else 0)
+    if may_make:
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, flags, 0o600)
     except FileNotFoundError:

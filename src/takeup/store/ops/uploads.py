@@ -17,7 +17,7 @@ EXTENDED_BELOW = 0.5
 class Allowance(NamedTuple):
     """How much one caller may send at a time."""
 
-    count: int
+    files: int
     bytes: int
     unknown_bytes: int
     """What a file counts of which nobody said how long it is."""
@@ -37,8 +37,8 @@ def begin(
     yield query("hold_uploads")
     rows = yield query("uploads_of_user", user_id=user_id, unknown_bytes=allowance.unknown_bytes)
     count, size = rows[0]["upload_count"], rows[0]["byte_count"]
-    if count >= allowance.count:
-        raise Quota(f"{count} files are being sent; at most {allowance.count} are taken at a time")
+    if count >= allowance.files:
+        raise Quota(f"{count} files are being sent; at most {allowance.files} are taken at a time")
     whole = size + (allowance.unknown_bytes if length is None else length)
     if whole > allowance.bytes:
         raise Quota(

@@ -1,6 +1,7 @@
 """Videos: each is written with the job that makes its stream; what is served is noted afterwards."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from typing import NamedTuple
 
@@ -43,7 +44,7 @@ def add(new: NewVideo, job_id: str, plan: JobPlan, hint: str = "") -> Op[Video]:
         file_name=new.about.file_name,
         profile=new.about.profile,
         size_bytes=new.size_bytes,
-        sha256=new.sha256,
+        digest=new.sha256,
     )
     yield from submit([(job_id, plan)], hint=hint)
     yield query("end_upload", id=new.upload_id)
@@ -145,7 +146,7 @@ def note_served(video_id: str, served: Served) -> Op[None]:
     yield query("note_served", id=video_id, served_version=served.version, duration_s=served.duration_s)
     yield query("drop_other_qualities", id=video_id, g=names)
     if names:
-        rows = [(video_id, position, *one) for position, one in enumerate(served.qualities)]
+        rows = [(video_id, position, *astuple(one)) for position, one in enumerate(served.qualities)]
         yield query("put_qualities", g=rows)
 
 

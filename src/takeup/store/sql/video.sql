@@ -5,7 +5,7 @@ SELECT slug FROM videos WHERE slug {among g(slug text)};
 
 -- name: add_video
 INSERT INTO videos (id, slug, title, user_id, file_name, profile, size_bytes, sha256, created_at, updated_at)
-VALUES (:id, :slug, :title, :user_id, :file_name, :profile, :size_bytes, :sha256, {now}, {now});
+VALUES (:id, :slug, :title, :user_id, :file_name, :profile, :size_bytes, :digest, {now}, {now});
 
 -- name: video_state
 SELECT * FROM video_states WHERE id = :id;
