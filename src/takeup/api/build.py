@@ -5,13 +5,14 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, workers
+from takeup.api import health, jobs, problems, worker_calls, worker_files, workers
 from takeup.api.access import Gate
-from takeup.api.edge import Edge
+from takeup.api.edge import Edge, rooms_of
+from takeup.api.lobby import Lobby
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
-ABOUT = "Jobs, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -20,9 +21,12 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
+    api.state.lobby = Lobby(app.bell, app.store.read)
+    api.state.beside = [api.state.lobby.run]
+    api.state.receiving = app.receiving(pipelines)
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts)
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(api.routes))
     return api
 
 
@@ -36,6 +40,14 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (jobs.router, workers.workers, workers.keys, health.router):
+    for router in (
+        jobs.router,
+        workers.workers,
+        workers.keys,
+        worker_calls.entrance,
+        worker_calls.router,
+        worker_files.router,
+        health.router,
+    ):
         api.include_router(router)
     return api

@@ -23,6 +23,7 @@ from takeup.core.model import (
     Fate,
     Glance,
     Held,
+    HeldTask,
     InputPage,
     Job,
     Lease,
@@ -45,6 +46,7 @@ from takeup.store.ops import (
     claim,
     claim_task,
     control,
+    holder,
     orchestrate,
     outbox,
     read,
@@ -201,7 +203,25 @@ class WorkerStore(NoteWrites):
         """The spec and subject of jobs whose tasks were claimed."""
         return await self._driver.read(brief.briefs, job_ids)
 
-    async def inputs(self, lease: Lease, needs: str, *, after: int = -2) -> InputPage:
+    async def held_task(self, worker_id: str, held: Held) -> HeldTask | None:
+        """The task, if this worker holds it with this token now."""
+        return await self._driver.read(holder.held_task, worker_id, held)
+
+    async def file_of_job(self, job_id: str, key: str) -> Artifact | None:
+        """An output file of a finished task of this job."""
+        return await self._driver.read(holder.file_of_job, job_id, key)
+
+    async def claimed(
+        self, worker_id: str, attempts: Sequence[tuple[str, int, int]]
+    ) -> frozenset[tuple[int, int]]:
+        """Which of these attempts (job, task, epoch) are this worker's, as task and epoch."""
+        return await self._driver.read(holder.claimed, worker_id, attempts)
+
+    async def own_steps(self, worker_id: str, steps: Sequence[tuple[int, datetime]]) -> frozenset[int]:
+        """Which of these commands (key and time) are of this worker's attempts."""
+        return await self._driver.read(holder.own_steps, worker_id, steps)
+
+    async def inputs(self, lease: Lease | HeldTask, needs: str, *, after: int = -2) -> InputPage:
         """A page of what a stage made that the leased task needs; of its own: in a run that failed."""
         return await self._driver.read(brief.inputs, lease, needs, after)
 
