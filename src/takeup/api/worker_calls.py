@@ -197,7 +197,7 @@ async def complete(request: Request, caller: WorkerCaller, body: CompleteBody) -
     """Finish tasks whose outputs have been sent."""
     reports = [line.report for line in body.reports]
     answers = await receiving_of(request).complete(worker_of(caller), reports, request_id=body.request_id)
-    return told(request, answers)
+    return await settled(request, answers)
 
 
 @router.post("/fail", responses=CHANGE, response_model=Answers)
@@ -205,7 +205,8 @@ async def fail(request: Request, caller: WorkerCaller, body: FailBody) -> Answer
     """End attempts that failed."""
     reports = [line.report for line in body.reports]
     store = app_of(request).store.worker
-    return told(request, await store.fail(worker_of(caller), reports, request_id=body.request_id))
+    answers = await store.fail(worker_of(caller), reports, request_id=body.request_id)
+    return await settled(request, answers)
 
 
 @router.post("/release", responses=CHANGE, response_model=Answers)
@@ -214,15 +215,22 @@ async def release(request: Request, caller: WorkerCaller, body: ReleaseBody) -> 
     held = [line.held for line in body.reports]
     store = app_of(request).store.worker
     answers = await store.release(worker_of(caller), held, reason=body.reason, request_id=body.request_id)
-    return told(request, answers)
+    return await settled(request, answers)
 
 
-def told(request: Request, answers: Sequence[Answer], *, ring: bool = True) -> Answers | JSONResponse:
+async def settled(request: Request, answers: Sequence[Answer]) -> Answers | JSONResponse:
+    """The answers to reports that end something; who advances jobs hears of it."""
+    ended = [answer.task_id for answer in answers if answer.accepted]
+    if ended:
+        app = app_of(request)
+        app.bell.ring("jobs", await app.store.worker.jobs_of(ended))
+    return told(answers)
+
+
+def told(answers: Sequence[Answer]) -> Answers | JSONResponse:
     """The answers; 409 if every report was refused, for then nothing at all was changed."""
     body = Answers.of(answers)
     if any(answer.accepted for answer in answers):
-        if ring:
-            app_of(request).bell.ring("jobs")
         return body
     refused = LeaseLost("; ".join(sorted({answer.reason or "the lease is lost" for answer in answers})[:3]))
     document = {

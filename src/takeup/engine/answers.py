@@ -38,7 +38,7 @@ class Answers:
             else:
                 answer = {"value": await self._inputs(holding, question)}
             encode(answer)
-        except TakeupError as error:
+        except (TakeupError, OSError) as error:
             answer = {"error": str(error)}
         self._runners.tell(runner, {"op": "answer", "n": question["n"], **answer})
 

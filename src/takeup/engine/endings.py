@@ -53,11 +53,12 @@ class Endings:
         holding = ending.holding
         try:
             await self._carrier.take(ending)
-        except TakeupError as error:
+        except (TakeupError, OSError) as error:
             if isinstance(error, LeaseLost) or holding.stopping is not None:
                 self.stopped(holding)
                 return
-            failure = Failure(holding.lease.held, f"its outputs were not taken: {error}", error.retryable)
+            retryable = error.retryable if isinstance(error, TakeupError) else True
+            failure = Failure(holding.lease.held, f"its outputs were not taken: {error}", retryable)
             ending = Ending(holding, failure)
         point("worker.before complete")
         self._reporter.add(ending)

@@ -217,6 +217,10 @@ class WorkerStore(NoteWrites):
         """Which of these attempts (job, task, epoch) are this worker's, as task and epoch."""
         return await self._driver.read(holder.claimed, worker_id, attempts)
 
+    async def jobs_of(self, task_ids: Sequence[int]) -> list[str]:
+        """The jobs that these tasks are of."""
+        return await self._driver.read(holder.jobs_of, task_ids)
+
     async def own_steps(self, worker_id: str, steps: Sequence[tuple[int, datetime]]) -> frozenset[int]:
         """Which of these commands (key and time) are of this worker's attempts."""
         return await self._driver.read(holder.own_steps, worker_id, steps)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from takeup.artifacts.layout import check_name, split_key
 from takeup.artifacts.local import LocalArtifacts
-from takeup.core.errors import Conflict, TakeupError
+from takeup.core.errors import Conflict, InvalidInput, TakeupError
 from takeup.core.model import Artifact, Brief, Completion, InputPage
 from takeup.core.remote import CHANGED_HEADER, LENGTH_HEADER, OFFSET_HEADER, TOKEN_HEADER
 from takeup.engine.carrier import is_visible
@@ -81,12 +81,18 @@ class RemoteCarrier:
         headers = _token(holding)
         if here:
             headers |= {"Range": f"bytes={here}-", "If-Range": tag_file.read_text()}
-        async with self._client.get(address, headers) as (told, status, blocks):
-            is_rest = status == HTTPStatus.PARTIAL_CONTENT
-            tag = told.get("etag", "")
-            tag_file.write_text(tag)
-            length = int(told.get("content-length", "0")) + (here if is_rest else 0)
-            await self._write(holding, part, blocks, here if is_rest else 0, length)
+        try:
+            async with self._client.get(address, headers) as (told, status, blocks):
+                is_rest = status == HTTPStatus.PARTIAL_CONTENT
+                tag = told.get("etag", "")
+                tag_file.write_text(tag)
+                length = int(told.get("content-length", "0")) + (here if is_rest else 0)
+                await self._write(holding, part, blocks, here if is_rest else 0, length)
+        except InvalidInput as error:
+            if not here:
+                raise
+            part.unlink()  # there is nothing beyond what is here: it was all of it, or of another file
+            raise ServerUnavailable(f"{path.name} is begun again: {error}") from None
         if part.stat().st_size != length:
             raise ServerUnavailable(f"{path.name} broke off")
         await asyncio.to_thread(

@@ -1,6 +1,5 @@
 """Speaks HTTP with a server: the one place that knows the client library, and answers as errors."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from http import HTTPStatus
@@ -25,6 +24,12 @@ class ServerUnavailable(TakeupError):
     retryable = True
     http_status = 503
     help = HELP
+
+
+class Mangled(InvalidInput):
+    """What arrived at the server is not what was sent."""
+
+    retryable = True
 
 
 class AllRefused(Conflict):
@@ -102,7 +107,7 @@ def _told_apart() -> Iterator[None]:
     """Whatever the library raises means that nobody knows what happened."""
     try:
         yield
-    except (httpx2.HTTPError, httpx2.StreamError, OSError, asyncio.IncompleteReadError) as error:
+    except (httpx2.HTTPError, httpx2.StreamError) as error:
         words = f"{type(error).__name__}: {error}".rstrip(": ")
         raise ServerUnavailable(f"the server did not answer ({words})") from None
 
@@ -131,4 +136,6 @@ def _check(answer: httpx2.Response) -> None:
         raise kind(detail, advice=advice)
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise ServerUnavailable(detail, advice=advice)
+    if told.get("code") == "bad_upload":
+        raise Mangled(detail, advice=advice)
     raise InvalidInput(detail, advice=advice)

@@ -37,6 +37,12 @@ def claimed(worker_id: str, attempts: Sequence[tuple[str, int, int]]) -> Op[froz
     return frozenset((row["task_id"], row["epoch"]) for row in rows)
 
 
+def jobs_of(task_ids: Sequence[int]) -> Op[list[str]]:
+    """The jobs that these tasks are of."""
+    rows = yield query("jobs_of_tasks", g=[(task_id,) for task_id in sorted(set(task_ids))])
+    return [row["job_id"] for row in rows]
+
+
 def own_steps(worker_id: str, steps: Sequence[tuple[int, datetime]]) -> Op[frozenset[int]]:
     """Which of these commands are of this worker's attempts."""
     rows = yield query("own_steps", worker_id=worker_id, g=list(dict(steps).items()))

@@ -16,6 +16,9 @@ SELECT DISTINCT g.task_id, g.epoch FROM {rows g(job_id text, task_id bigint, epo
 JOIN audit e ON e.job_id = g.job_id AND e.task_id = g.task_id AND e.epoch = g.epoch
 WHERE e.event = 'claim' AND e.worker_id = :worker_id;
 
+-- name: jobs_of_tasks
+SELECT DISTINCT job_id FROM tasks WHERE id {among g(task_id bigint)};
+
 -- name: own_steps
 -- Which of these commands were begun by an attempt of this worker.
 SELECT DISTINCT g.id FROM {rows g(id bigint, started_at time)}
