@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, workers
+from takeup.api import events, health, jobs, problems, workers
 from takeup.api.access import Gate
 from takeup.api.edge import Edge
 from takeup.app import App
@@ -20,6 +20,7 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
+    api.state.feed = app.feed()
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
     api.add_middleware(Edge, hosts=hosts)
@@ -36,6 +37,6 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (jobs.router, workers.workers, workers.keys, health.router):
+    for router in (jobs.router, workers.workers, workers.keys, events.router, health.router):
         api.include_router(router)
     return api

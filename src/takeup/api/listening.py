@@ -69,4 +69,9 @@ async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) ->
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     stopping.cancel()
-    await running
+    # What would go on for ever is ended now, not when the patience of the server is.
+    ending = asyncio.create_task(application.state.feed.close())
+    try:
+        await running
+    finally:
+        await ending
