@@ -71,8 +71,8 @@ def gone_worker(worker_id: str, row: LogRow | None = None) -> WorkerLook:
 
 def _change(row: LogRow | None) -> dict[str, Any]:
     if row is None:
-        return {"event": STATE, "at": None, "reason": None}
-    return {"event": row.event, "at": _moment(row.at), "reason": row.reason}
+        return {"event": STATE, "seq": None, "at": None, "reason": None}
+    return {"event": row.event, "seq": row.seq, "at": _moment(row.at), "reason": row.reason}
 
 
 def _job(channel: Channel, job: JobLook, row: LogRow | None) -> dict[str, Any]:
