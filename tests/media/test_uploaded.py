@@ -1,4 +1,4 @@
-"""What a folder of strangers must be to be one stream, row by row, on folders that are wrong in one way each."""
+"""What a folder of strangers must be to be one stream, row by row, on folders wrong in one way each."""
 
 import os
 import struct
@@ -15,12 +15,13 @@ INDEX = (
     '#EXTM3U\n#EXT-X-TARGETDURATION:6\n#EXT-X-MAP:URI="init.mp4"\n#EXTINF:6.0,\n00001.m4s\n#EXTINF:6.0,\n00002.m4s\n'
     "#EXT-X-ENDLIST\n"
 )
-MPD = (
-    '<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT12S"><Period>'
-    '<AdaptationSet contentType="video"><SegmentTemplate timescale="1" initialization="$RepresentationID$/init.mp4" '
-    'media="$RepresentationID$/$Number%05d$.m4s" startNumber="1"><SegmentTimeline><S t="0" d="6" r="1"/>'
-    '</SegmentTimeline></SegmentTemplate><Representation id="720p" bandwidth="1000"/></AdaptationSet></Period></MPD>'
-)
+MPD = """<?xml version="1.0"?>
+<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" mediaPresentationDuration="PT12S"><Period>
+<AdaptationSet contentType="video"><SegmentTemplate timescale="1" startNumber="1"
+  initialization="$RepresentationID$/init.mp4" media="$RepresentationID$/$Number%05d$.m4s">
+<SegmentTimeline><S t="0" d="6" r="1"/></SegmentTimeline></SegmentTemplate>
+<Representation id="720p" bandwidth="1000"/></AdaptationSet></Period></MPD>
+"""
 
 
 def box(kind: bytes, data: bytes = b"") -> bytes:
@@ -94,10 +95,21 @@ def test_s66_files_are_those_that_are_named(folder: Path, change: Callable[[Path
 @pytest.mark.parametrize(
     "uri",
     [
-        "http://evil/a.m4s", "file:///etc/passwd", "//host/a.m4s", "../720p/00001.m4s", "/etc/passwd", "data:,x",
-        "00001.m4s?x=1", "00001.m4s#x", "%2e%2e/00001.m4s", "./00001.m4s", "a\\b.m4s", "{$x}", "crypto:00001.m4s",
+        "http://evil/a.m4s",
+        "file:///etc/passwd",
+        "//host/a.m4s",
+        "../720p/00001.m4s",
+        "/etc/passwd",
+        "data:,x",
+        "00001.m4s?x=1",
+        "00001.m4s#x",
+        "%2e%2e/00001.m4s",
+        "./00001.m4s",
+        "a\\b.m4s",
+        "{$x}",
+        "crypto:00001.m4s",
     ],
-)  # fmt: skip
+)
 def test_s67_names_stay_inside(folder: Path, uri: str):
     index = folder / "720p/index.m3u8"
     index.write_text(INDEX.replace("00002.m4s", uri))
@@ -112,12 +124,16 @@ def test_s67_names_stay_inside(folder: Path, uri: str):
 @pytest.mark.parametrize(
     "tag",
     [
-        '#EXT-X-KEY:METHOD=AES-128,URI="00001.m4s"', "#EXT-X-KEY:METHOD=SAMPLE-AES",
-        '#EXT-X-SESSION-KEY:METHOD=AES-128,URI="x"', '#EXT-X-MAP:URI="init.mp4",URI="http://evil"',
-        '#EXT-X-MAP:URI="init.mp4",@,URI="x"', '#EXT-X-DATERANGE:ID="1",X-ASSET-LIST="https://evil/"',
-        '#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"', '#EXT-X-PART:DURATION=1,URI="part.m4s"',
+        '#EXT-X-KEY:METHOD=AES-128,URI="00001.m4s"',
+        "#EXT-X-KEY:METHOD=SAMPLE-AES",
+        '#EXT-X-SESSION-KEY:METHOD=AES-128,URI="x"',
+        '#EXT-X-MAP:URI="init.mp4",URI="http://evil"',
+        '#EXT-X-MAP:URI="init.mp4",@,URI="x"',
+        '#EXT-X-DATERANGE:ID="1",X-ASSET-LIST="https://evil/"',
+        '#EXT-X-CONTENT-STEERING:SERVER-URI="steer.json"',
+        '#EXT-X-PART:DURATION=1,URI="part.m4s"',
     ],
-)  # fmt: skip
+)
 def test_s67_no_tag_leads_elsewhere(folder: Path, tag: str):
     (folder / "720p/index.m3u8").write_text(INDEX.replace("#EXTINF", f"{tag}\n#EXTINF", 1))
     refused(folder, "key|nowhere|plain name|not there")
@@ -151,15 +167,23 @@ def test_a_manifest_with_names_of_its_own_is_read(folder: Path):
 @pytest.mark.parametrize(
     ("name", "data"),
     [
-        ("720p/00001.m4s", b"<html><script>alert(1)</script></html>"), ("720p/00001.m4s", b""),
-        ("720p/00001.m4s", b"<svg xmlns='http://www.w3.org/2000/svg'/>"), ("720p/00001.m4s", PIECE + b"<html>"),
-        ("720p/00001.m4s", PIECE[:-1]), ("720p/00001.m4s", box(b"moof") + box(b"evil") + box(b"mdat")),
-        ("720p/00001.m4s", HEADER), ("720p/00001.m4s", TRANSPORT), ("720p/00001.m4s", b"#!/bin/sh\necho"),
-        ("720p/00001.m4s", struct.pack(">I4sQ", 1, b"moof", 1 << 60)), ("720p/init.mp4", PIECE),
-        ("720p/init.mp4", b"\x7fELF" + bytes(100)), ("poster.jpg", b"<svg/>"), ("storyboard.vtt", b"<html>"),
+        ("720p/00001.m4s", b"<html><script>alert(1)</script></html>"),
+        ("720p/00001.m4s", b""),
+        ("720p/00001.m4s", b"<svg xmlns='http://www.w3.org/2000/svg'/>"),
+        ("720p/00001.m4s", PIECE + b"<html>"),
+        ("720p/00001.m4s", PIECE[:-1]),
+        ("720p/00001.m4s", box(b"moof") + box(b"evil") + box(b"mdat")),
+        ("720p/00001.m4s", HEADER),
+        ("720p/00001.m4s", TRANSPORT),
+        ("720p/00001.m4s", b"#!/bin/sh\necho"),
+        ("720p/00001.m4s", struct.pack(">I4sQ", 1, b"moof", 1 << 60)),
+        ("720p/init.mp4", PIECE),
+        ("720p/init.mp4", b"\x7fELF" + bytes(100)),
+        ("poster.jpg", b"<svg/>"),
+        ("storyboard.vtt", b"<html>"),
         ("poster.webp", b"RIFF\0\0\0\0AVI "),
     ],
-)  # fmt: skip
+)
 def test_s68_files_are_what_their_names_say(folder: Path, name: str, data: bytes):
     (folder / name).write_bytes(data)
     refused(folder, "not what its name says")
