@@ -19,6 +19,7 @@ from takeup.core.remote import STORAGE
 from takeup.dispatch.bell import Bell, NotifyBell
 from takeup.dispatch.file_bell import FileBell
 from takeup.engine.archiver import Archiver
+from takeup.engine.feed import Feed
 from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
 from takeup.engine.options import worker_options
@@ -91,6 +92,13 @@ class App:
             self.store.recovery,
             period_s=settings.archive_interval,
             older_than_s=settings.archive_after_days * 86_400,
+        )
+
+    def feed(self) -> Feed:
+        """The live events of one server."""
+        settings = self.settings
+        return Feed(
+            self.store.feed, self.bell, period_s=settings.sse_interval, clients_max=settings.sse_clients_max
         )
 
     def schedulers(self, pipelines: Iterable[Pipeline]) -> list[Scheduler]:

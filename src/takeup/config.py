@@ -93,6 +93,10 @@ class Settings:
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
+    sse_interval: float = setting(0.5, "How often live events are looked for while somebody listens.", "s")
+    sse_heartbeat_interval: float = setting(30.0, "How often a live connection says that it lives.", "s")
+    sse_reconnect_timeout: float = setting(3.0, "After how long a browser comes back to live events.", "s")
+    sse_clients_max: int = setting(200, "How many may listen to live events of one server.", "connections")
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property

@@ -197,5 +197,6 @@ def need(scope: Scope) -> Callable[..., Awaitable[Caller]]:
 
 
 Reader = Annotated[Caller, Depends(need("read"))]
+Follower = Annotated[Caller, Depends(need("events"))]
 Writer = Annotated[Caller, Depends(need("write"))]
 Admin = Annotated[Caller, Depends(need("admin"))]

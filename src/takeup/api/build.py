@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, worker_calls, worker_files, workers
+from takeup.api import events, health, jobs, problems, worker_calls, worker_files, workers
 from takeup.api.access import Gate
 from takeup.api.edge import Edge, rooms_of
 from takeup.api.lobby import Lobby
@@ -22,8 +22,9 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
     api.state.lobby = Lobby(app.bell, app.store.read)
-    api.state.beside = [api.state.lobby.run]
     api.state.receiving = app.receiving(pipelines)
+    api.state.feed = app.feed()
+    api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
     api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(api.routes))
@@ -47,6 +48,7 @@ def routes() -> FastAPI:
         worker_calls.entrance,
         worker_calls.router,
         worker_files.router,
+        events.router,
         health.router,
     ):
         api.include_router(router)

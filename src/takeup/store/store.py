@@ -38,6 +38,7 @@ from takeup.store import migrate
 from takeup.store.bookmarks import Shelf
 from takeup.store.details import DetailReads, NoteWrites
 from takeup.store.drivers import Driver, connect
+from takeup.store.feeds import FeedStore
 from takeup.store.keys import KeyStore
 from takeup.store.operators import OperatorStore
 from takeup.store.ops import (
@@ -329,6 +330,7 @@ class Store:
         self.operator = OperatorStore(driver, random)
         self.scheduler = SchedulerStore(driver, random)
         self.keys = KeyStore(driver, random)
+        self.feed = FeedStore(driver)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":
