@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
+import io
 import secrets
+import tarfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -369,3 +371,61 @@ class TestFiles:
 
 async def _of(data: bytes) -> AsyncIterator[bytes]:
     yield data
+
+
+class TestArchives:
+    """A whole stream as one packed folder; the rules of unpacking are held to in tests/artifacts."""
+
+    @staticmethod
+    def packed(files: Mapping[str, bytes]) -> bytes:
+        made = io.BytesIO()
+        with tarfile.open(fileobj=made, mode="w:gz") as tar:
+            for name, data in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(data)
+                tar.addfile(info, io.BytesIO(data))
+        return made.getvalue()
+
+    @staticmethod
+    async def send(
+        http: httpx2.AsyncClient, lease: Lease, data: bytes, *, epoch: int | None = None, sha256: str = ""
+    ) -> httpx2.Response:
+        headers = {
+            "Takeup-Token": f"{epoch or lease.token.epoch}.{lease.token.nonce}",
+            "Upload-Length": str(len(data)),
+            "Upload-Sha256": sha256 or hashlib.sha256(data).hexdigest(),
+        }
+        return await http.post(
+            f"/api/worker/tasks/{lease.task_id}/outputs.tar.gz", content=data, headers=headers
+        )
+
+    async def test_only_a_whole_stream_of_the_holder_is_taken(
+        self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
+    ):
+        await submit(app)
+        afar = await hire("a")
+        http = client(afar.key)
+        (lease,) = await afar.claim()
+        segment = b"\x00\x00\x00\x18ftypiso5" + bytes(12)
+        stream = {
+            "master.m3u8": b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/index.m3u8\n",
+            "low/index.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.m4s\n#EXT-X-ENDLIST\n",
+            "low/1.m4s": b"\x00\x00\x00\x18stypmsdh" + bytes(12),
+        }
+        good = self.packed(stream)
+        refused(await self.send(http, lease, good, epoch=lease.token.epoch + 1), 409, "lease_lost")
+        refused(await self.send(http, lease, good, sha256="0" * 64), 422, "checksum")
+        refused(await self.send(http, lease, good[:-20]), 422, "bad_archive")
+        without = self.packed({name: data for name, data in stream.items() if name != "low/1.m4s"})
+        refused(await self.send(http, lease, without), 422, "bad_archive")
+        outside = self.packed({**stream, "../x.m4s": segment})
+        refused(await self.send(http, lease, outside), 422, "bad_archive")
+        staged = app.settings.storage / ".staging"
+        assert not any(file.is_file() for file in staged.rglob("*"))
+        sent = await self.send(http, lease, good)
+        assert sent.json() == {"files": {name: len(data) for name, data in stream.items()}}
+        told = tuple(
+            Artifact(name, "", hashlib.sha256(data).hexdigest(), len(data)) for name, data in stream.items()
+        )
+        (answer,) = await afar.source.complete(afar.id, [Completion(lease.held, {}, told)])
+        assert answer.accepted

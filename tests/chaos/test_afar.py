@@ -111,9 +111,7 @@ class Simulated:
         for percent in (30.0, 60.0):
             await asyncio.sleep(self._luck.uniform(0, 0.2))
             report = [Progress(lease.held, percent)]
-            await self._surely(
-                partial(self._source.renew, self._id, report, request_id=secrets.token_hex(8))
-            )
+            await self._surely(partial(self._source.renew, self._id, report, request_id=secrets.token_hex(8)))
         end = [Completion(lease.held, {"by": self._id})]
         (answer,) = await self._surely(
             partial(self._source.complete, self._id, end, request_id=secrets.token_hex(8))

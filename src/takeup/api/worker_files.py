@@ -19,6 +19,7 @@ from takeup.core.remote import (
     CHANGED_HEADER,
     LENGTH_HEADER,
     OFFSET_HEADER,
+    SHA256_HEADER,
     TASK_FILE_BYTES_MAX,
     TOKEN_HEADER,
 )
@@ -92,6 +93,23 @@ async def outputs(request: Request, caller: WorkerCaller, task_id: TaskId, token
     """How much of each output has arrived, so that a broken transfer can go on."""
     sizes = await receiving_of(request).sizes(worker_of(caller), held_of(task_id, token))
     return Arrived(files=sizes)
+
+
+@router.post("/{task_id}/outputs.tar.gz", responses={**CHANGE, **refusals(507)})
+@large_body(TASK_FILE_BYTES_MAX)
+async def archive(
+    request: Request,
+    caller: WorkerCaller,
+    task_id: TaskId,
+    token: TokenHeader,
+    length: Annotated[int, Header(alias=LENGTH_HEADER, ge=1, le=TASK_FILE_BYTES_MAX)],
+    sha256: Annotated[str, Header(alias=SHA256_HEADER, pattern=r"^[0-9a-f]{64}$")],
+) -> Arrived:
+    """Send a whole stream as one gzipped tar of plain files; it takes the place of what was sent before."""
+    files = await receiving_of(request).unpack(
+        worker_of(caller), held_of(task_id, token), request.stream(), sha256=sha256, size_bytes=length
+    )
+    return Arrived(files=files)
 
 
 @router.put("/{task_id}/outputs/{name:path}", responses={**CHANGE, **refusals(507)})

@@ -10,5 +10,6 @@ CHANGED_HEADER = "Takeup-Changed-Ns"
 """When a source was changed last: a copy of it bears the same time."""
 OFFSET_HEADER = "Upload-Offset"
 LENGTH_HEADER = "Upload-Length"
+SHA256_HEADER = "Upload-Sha256"
 WAIT_S_MAX = 60.0
 """How long a claim may wait for work."""

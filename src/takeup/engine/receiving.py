@@ -5,11 +5,13 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
+from takeup.artifacts.archive import Extraction
 from takeup.artifacts.files import walk
 from takeup.artifacts.layout import TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
@@ -19,6 +21,7 @@ from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask
 from takeup.core.pipeline import Pipeline
 from takeup.core.points import point
+from takeup.media.check.uploaded import check_stream
 from takeup.store.store import WorkerStore
 from takeup.telemetry.logs import logger
 
@@ -135,6 +138,54 @@ class Receiving:
             self._writing.discard(path)
         await self.held(worker_id, held)
         return size
+
+    async def unpack(
+        self,
+        worker_id: str,
+        held: Held,
+        chunks: AsyncIterator[bytes],
+        *,
+        sha256: str,
+        size_bytes: int,
+    ) -> dict[str, int]:
+        """Take a whole stream as one gzipped tar, in place of what was sent before; the sizes of its files."""
+        await self.held(worker_id, held)
+        folder = _folder(held)
+        path = self._artifacts.staged_path(folder)
+        if path in self._writing:
+            raise Conflict("an archive is being sent already")
+        self._writing.add(path)
+        try:
+            self._check_room(size_bytes)
+            with (
+                self._emptied(folder) as root,
+                Extraction(root, sha256=sha256, size_bytes=size_bytes) as coming,
+            ):
+                async for chunk in chunks:
+                    await asyncio.to_thread(coming.feed, chunk)
+                files = await asyncio.to_thread(coming.finish)
+            await asyncio.to_thread(check_stream, path)
+            await self.held(worker_id, held)
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise StorageFull("there is no room for what is in the archive") from None
+            raise
+        except TakeupError:
+            await asyncio.to_thread(self._artifacts.drop, folder)
+            raise
+        finally:
+            self._writing.discard(path)
+        return {one.name: one.size_bytes for one in files}
+
+    @contextmanager
+    def _emptied(self, folder: TaskFolder) -> Iterator[int]:
+        """A descriptor of the staging folder, with nothing in it."""
+        self._artifacts.drop(folder)
+        root = os.open(self._artifacts.stage(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            yield root
+        finally:
+            os.close(root)
 
     def _check_room(self, wanted_bytes: int) -> None:
         root = self._artifacts.root
