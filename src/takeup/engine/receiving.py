@@ -148,7 +148,7 @@ class Receiving:
         sha256: str,
         size_bytes: int,
     ) -> dict[str, int]:
-        """Take a whole stream as one gzipped tar, in place of what was sent before; the sizes of its files."""
+        """Take a whole stream as one gzipped tar, in place of what was sent before; answers with sizes."""
         await self.held(worker_id, held)
         folder = _folder(held)
         path = self._artifacts.staged_path(folder)
