@@ -120,7 +120,7 @@ async def test_versions_that_do_not_fit_are_refused(client, app: App):
     old = refused(await http.post("/api/worker/start", json={**START, "protocol": 99}), 409, "other_version")
     assert "protocol 99" in str(old["detail"])
     other = await http.post("/api/worker/start", json={**START, "pipelines": {"flow": 7, "own": 1}})
-    assert "flow is of version 7" in str(refused(other, 409, "other_version")["detail"])
+    assert "flow has version 7" in str(refused(other, 409, "other_version")["detail"])
 
 
 async def test_a_program_is_no_worker(client, app: App):
@@ -410,7 +410,7 @@ class TestArchives:
         stream = {
             "master.m3u8": b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/index.m3u8\n",
             "low/index.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.m4s\n#EXT-X-ENDLIST\n",
-            "low/1.m4s": b"\x00\x00\x00\x18stypmsdh" + bytes(12),
+            "low/1.m4s": b"\x00\x00\x00\x08moof\x00\x00\x00\x08mdat",
         }
         good = self.packed(stream)
         refused(await self.send(http, lease, good, epoch=lease.token.epoch + 1), 409, "lease_lost")

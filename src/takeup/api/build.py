@@ -12,6 +12,16 @@ from takeup.api.lobby import Lobby
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
+ROUTERS = (
+    jobs.router,
+    workers.workers,
+    workers.keys,
+    worker_calls.entrance,
+    worker_calls.router,
+    worker_files.router,
+    events.router,
+    health.router,
+)
 ABOUT = "Jobs, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
 
 
@@ -27,7 +37,7 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(api.routes))
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(route for router in ROUTERS for route in router.routes))
     return api
 
 
@@ -41,15 +51,6 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (
-        jobs.router,
-        workers.workers,
-        workers.keys,
-        worker_calls.entrance,
-        worker_calls.router,
-        worker_files.router,
-        events.router,
-        health.router,
-    ):
+    for router in ROUTERS:
         api.include_router(router)
     return api

@@ -187,9 +187,7 @@ async def progress(request: Request, caller: WorkerCaller, body: ProgressBody) -
     """Extend leases and tell how far tasks are; the answers carry orders: continue, drain, cancel, lost."""
     reports = [line.report for line in body.reports]
     store = app_of(request).store.worker
-    return told(
-        request, await store.renew(worker_of(caller), reports, request_id=body.request_id), ring=False
-    )
+    return told(await store.renew(worker_of(caller), reports, request_id=body.request_id))
 
 
 @router.post("/complete", responses=CHANGE, response_model=Answers)

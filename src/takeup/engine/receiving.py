@@ -229,10 +229,10 @@ class Receiving:
                 checked.append(report)
         answers = await self._store.complete(worker_id, checked, request_id=request_id)
         for report, answer in zip(reports, answers, strict=True):
-            manifest = sealed.get(report.held)
-            if manifest is not None and answer.accepted:
+            made = sealed.get(report.held)
+            if made is not None and answer.accepted:
                 point("receiving.before publish")
-                await asyncio.to_thread(self._publish, manifest)
+                await asyncio.to_thread(self._publish, made)
         return answers
 
     def _seal(self, task: HeldTask, report: Completion) -> Manifest:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from takeup import __version__
 from takeup.core.errors import InvalidInput
@@ -164,6 +165,6 @@ class HttpSource:
             return forms.answers(refused.answers)
         return forms.answers(told["answers"])
 
-    async def _post(self, call: str, **body: object) -> dict[str, object]:
-        told: dict[str, object] = await self._client.call("POST", f"{CALLS}/{call}", body)
+    async def _post(self, call: str, **body: object) -> dict[str, Any]:
+        told: dict[str, Any] = await self._client.call("POST", f"{CALLS}/{call}", body)
         return told

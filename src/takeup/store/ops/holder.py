@@ -16,9 +16,9 @@ def held_task(worker_id: str, held: Held) -> Op[HeldTask | None]:
     if not rows:
         return None
     row = rows[0]
+    names = ("job_id", "pipeline", "stage", "segment", "generation", "lease_s")
     brief = Brief(json.loads(row["spec"]), row["subject"])
-    fields = (row[name] for name in ("id", "job_id", "pipeline", "stage", "segment", "generation", "lease_s"))
-    return HeldTask(*fields, brief)
+    return HeldTask(task_id=row["id"], brief=brief, **{name: row[name] for name in names})
 
 
 def file_of_job(job_id: str, key: str) -> Op[Artifact | None]:
