@@ -152,6 +152,10 @@ class Gate:
             self._known.popitem(last=False)
         return found
 
+    def fail(self, request: Request) -> None:
+        """Something that was shown is wrong, whatever it is; too often, and nobody is listened to."""
+        self._fail(request.client.host if request.client else "")
+
     def _fail(self, address: str) -> None:
         if self._failures.are_too_many(address):
             raise TooManyFailures("too many wrong keys came from this address")
@@ -193,5 +197,6 @@ def need(scope: Scope) -> Callable[..., Awaitable[Caller]]:
 
 
 Reader = Annotated[Caller, Depends(need("read"))]
+Follower = Annotated[Caller, Depends(need("events"))]
 Writer = Annotated[Caller, Depends(need("write"))]
 Admin = Annotated[Caller, Depends(need("admin"))]

@@ -5,25 +5,38 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, streams, uploads, videos, workers
+from takeup.api import (
+    events,
+    health,
+    jobs,
+    problems,
+    streams,
+    uploads,
+    videos,
+    worker_calls,
+    worker_files,
+    workers,
+)
 from takeup.api.access import Gate
-from takeup.api.edge import Edge
-from takeup.api.strict import BulkRoute
+from takeup.api.edge import Edge, rooms_of
+from takeup.api.lobby import Lobby
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
-ABOUT = "Jobs, videos, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
 ROUTERS = (
     jobs.router,
-    videos.videos,
-    videos.sending,
-    uploads.uploads,
-    uploads.parts,
+    videos.router,
+    uploads.router,
     workers.workers,
     workers.keys,
+    worker_calls.entrance,
+    worker_calls.router,
+    worker_files.router,
+    events.router,
     health.router,
     streams.router,
 )
+ABOUT = "Jobs, videos, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -33,10 +46,14 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
     api.state.slugs = streams.Slugs(app.store.videos)
+    api.state.lobby = Lobby(app.bell, app.store.read)
+    api.state.receiving = app.receiving(pipelines)
+    api.state.feed = app.feed()
+    api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    bulk = [route for router in ROUTERS for route in router.routes if isinstance(route, BulkRoute)]
-    api.add_middleware(Edge, hosts=hosts, bulk=bulk, bulk_bytes_max=app.intake.limits.bytes_max)
+    known = (route for router in ROUTERS for route in router.routes)
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(known, app.intake.limits.bytes_max))
     return api
 
 

@@ -4,14 +4,15 @@ import asyncio
 import contextlib
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
-from starlette.routing import BaseRoute, Match
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from takeup.api.problems import FAULT, answer
@@ -20,13 +21,12 @@ from takeup.telemetry.logs import logger
 from takeup.telemetry.redact import presentable
 
 BODY_BYTES_MAX = 1_200_000
-"""A spec of the largest size, and some more; routes that take files have a bound of their own."""
+"""A spec of the largest size, and some more; calls that take files have a bound of their own."""
 QUERY_NAMES = re.compile(r"(?i)(?:^|&)(?:api_?key|key|token|access_token|authorization)=")
 MOVE = "Send it in the header `Authorization: Bearer KEY`, and make a new one: this one may be in a log."
 TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 FRAMES_TOLD = 5
 CLOSE = {"Connection": "close"}
-SENDING = ("POST", "PATCH", "PUT")
 PASSED_BY_BYTES_MAX, PASSED_BY_S_MAX = 32_000_000, 2.0
 HEADERS = {
     "x-content-type-options": "nosniff",
@@ -36,7 +36,38 @@ HEADERS = {
 }
 
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
 log = logger("api")
+
+
+class Room(NamedTuple):
+    """Calls whose bodies may be larger than usual."""
+
+    path: re.Pattern[str]
+    methods: frozenset[str]
+    bytes_max: int
+
+
+def large_body(bytes_max: int | None) -> Callable[[Endpoint], Endpoint]:
+    """Declare that the body of this call may be as large as this; None: as any file that is sent here."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        endpoint.body_bytes_max = bytes_max  # type: ignore[attr-defined]
+        return endpoint
+
+    return declare
+
+
+def rooms_of(routes: Iterable[object], file_bytes_max: int) -> list[Room]:
+    """The calls that were declared so; the settings say how large a file may be."""
+    return [
+        Room(
+            route.path_regex, frozenset(route.methods or ()), route.endpoint.body_bytes_max or file_bytes_max
+        )
+        for route in routes
+        if isinstance(route, Route) and hasattr(route.endpoint, "body_bytes_max")
+    ]
 
 
 class _Broken(Exception):
@@ -125,14 +156,12 @@ class Edge:
         app: ASGIApp,
         *,
         hosts: frozenset[str],
-        bulk: Sequence[BaseRoute] = (),
-        bulk_bytes_max: int = BODY_BYTES_MAX,
+        rooms: Sequence[Room] = (),
     ) -> None:
-        """Without `hosts` every name is taken; `bulk` are the routes that take files, of such a size."""
+        """Without `hosts` every name is taken."""
         self._app = app
         self._hosts = hosts
-        self._bulk = bulk
-        self._bulk_bytes_max = bulk_bytes_max
+        self._rooms = tuple(rooms)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -163,10 +192,10 @@ class Edge:
 
     def _bytes_max(self, scope: Scope) -> int:
         """How large the body of this request may be."""
-        is_bulk = scope["method"] in SENDING and any(
-            route.matches(scope)[0] is Match.FULL for route in self._bulk
+        fitting = (
+            r.bytes_max for r in self._rooms if scope["method"] in r.methods and r.path.match(scope["path"])
         )
-        return self._bulk_bytes_max if is_bulk else BODY_BYTES_MAX
+        return next(fitting, BODY_BYTES_MAX)
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host header names this server."""

@@ -26,8 +26,11 @@ class StrictRequest(Request):
         return self._json
 
 
-class StrictRoute(APIRoute):
-    """A route for known callers that takes JSON, and only the parameters there are."""
+class OpenRoute(APIRoute):
+    """A route that takes JSON, and only the parameters there are; who calls is its own affair."""
+
+    async def enter(self, request: Request) -> None:
+        """Comes before anything else of the request is looked at."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -35,7 +38,7 @@ class StrictRoute(APIRoute):
         known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
-            await known_caller(request)  # nobody's body is read, and nobody's mistakes are told
+            await self.enter(request)
             if unknown := set(request.query_params) - known:
                 raise InvalidInput(
                     f"{min(unknown)[:80]!r} is no parameter here; there are: {', '.join(known)}"
@@ -48,8 +51,11 @@ class StrictRoute(APIRoute):
         return strict
 
 
-class BulkRoute(StrictRoute):
-    """A route whose body is a file: as large as the settings allow, and read as it comes."""
+class StrictRoute(OpenRoute):
+    """One for known callers: nobody's body is read, and nobody's mistakes are told."""
+
+    async def enter(self, request: Request) -> None:
+        await known_caller(request)
 
 
 def loads(body: bytes) -> Any:

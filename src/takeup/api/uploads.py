@@ -13,9 +13,10 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from takeup.api.access import Reader, Writer
+from takeup.api.edge import large_body
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
 from takeup.api.problems import CHECKSUM_MISMATCH, HttpError, refusals
-from takeup.api.strict import BulkRoute, StrictRoute
+from takeup.api.strict import StrictRoute
 from takeup.api.videos import BrokenOff, about, body_of
 from takeup.core.videos import About, Upload, UploadState, Video
 from takeup.engine.videos.errors import TooLarge
@@ -28,8 +29,7 @@ NAMES_MAX, METADATA_CHARS_MAX = 32, 16_000
 DIGITS_MAX = 15
 TUS = {"Tus-Resumable": VERSION}
 
-uploads = APIRouter(prefix="/api/uploads", tags=["uploads"], route_class=StrictRoute)
-parts = APIRouter(prefix="/api/uploads", tags=["uploads"], route_class=BulkRoute)
+router = APIRouter(prefix="/api/uploads", tags=["uploads"], route_class=StrictRoute)
 UploadId = Annotated[str, Path(pattern=r"^upl_[0-9a-f]{24}$")]
 Resumable = Annotated[str | None, Header(alias="Tus-Resumable")]
 BEGIN = {**CHANGE, **refusals(412, 507)}
@@ -63,7 +63,7 @@ class UploadLine(BaseModel):
     expires_at: datetime
 
 
-@uploads.options("", status_code=HTTPStatus.NO_CONTENT, include_in_schema=False)
+@router.options("", status_code=HTTPStatus.NO_CONTENT, include_in_schema=False)
 async def abilities(request: Request, _caller: Reader) -> Response:
     """What of the protocol is spoken here."""
     headers = {
@@ -75,7 +75,7 @@ async def abilities(request: Request, _caller: Reader) -> Response:
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={**TUS, **headers})
 
 
-@uploads.post("", status_code=HTTPStatus.CREATED, responses=BEGIN, response_class=Response)
+@router.post("", status_code=HTTPStatus.CREATED, responses=BEGIN, response_class=Response)
 async def begin(
     request: Request,
     caller: Writer,
@@ -92,7 +92,7 @@ async def begin(
     return Response(status_code=HTTPStatus.CREATED, headers={**TUS, **headers})
 
 
-@uploads.get("/{upload_id}", responses=LOOK)
+@router.get("/{upload_id}", responses=LOOK)
 async def upload(request: Request, caller: Reader, upload_id: UploadId) -> UploadLine:
     """How far an upload is."""
     app = app_of(request)
@@ -108,7 +108,7 @@ async def upload(request: Request, caller: Reader, upload_id: UploadId) -> Uploa
     )
 
 
-@uploads.head("/{upload_id}", include_in_schema=False)
+@router.head("/{upload_id}", include_in_schema=False)
 async def offset(
     request: Request, caller: Reader, upload_id: UploadId, tus_resumable: Resumable = None
 ) -> Response:
@@ -125,13 +125,14 @@ async def offset(
     return Response(status_code=HTTPStatus.OK, headers={**TUS, **headers})
 
 
-@parts.patch(
+@router.patch(
     "/{upload_id}",
     status_code=HTTPStatus.NO_CONTENT,
     responses=GO_ON,
     response_class=Response,
     openapi_extra={"requestBody": body_of(PART)},
 )
+@large_body(None)
 async def go_on(
     request: Request,
     caller: Writer,
@@ -159,7 +160,7 @@ async def go_on(
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={**headers, **_named(made)})
 
 
-@uploads.delete("/{upload_id}", status_code=HTTPStatus.NO_CONTENT, responses=BEGIN, response_class=Response)
+@router.delete("/{upload_id}", status_code=HTTPStatus.NO_CONTENT, responses=BEGIN, response_class=Response)
 async def end(
     request: Request, caller: Writer, upload_id: UploadId, tus_resumable: Resumable = None
 ) -> Response:

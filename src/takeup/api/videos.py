@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
 from takeup.api.access import Reader, Writer
+from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, TAG, BadHeader, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
 from takeup.api.problems import HttpError, refusals
-from takeup.api.strict import BulkRoute, StrictRoute
+from takeup.api.strict import StrictRoute
 from takeup.core.errors import InvalidInput
 from takeup.core.videos import (
     About,
@@ -38,8 +39,7 @@ DIGEST = re.compile(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]{1,100}):\s*(?=,|$)")
 RAW = "application/octet-stream"
 KINDS = re.compile(rf"(?:video/[\w.+-]+|audio/[\w.+-]+|{RAW})\Z")
 
-videos = APIRouter(prefix="/api/videos", tags=["videos"], route_class=StrictRoute)
-sending = APIRouter(prefix="/api/videos", tags=["videos"], route_class=BulkRoute)
+router = APIRouter(prefix="/api/videos", tags=["videos"], route_class=StrictRoute)
 VideoId = Annotated[str, Path(pattern=r"^vid_[0-9a-f]{24}$")]
 SEND = refusals(400, 401, 403, 409, 413, 415, 422, 429, 431, 500, 503, 507)
 
@@ -171,7 +171,8 @@ def digest_of(content_digest: str | None, x_checksum_sha256: str | None) -> str 
     return said[0] if said else None
 
 
-@sending.post("", status_code=HTTPStatus.CREATED, responses=SEND, openapi_extra={"requestBody": body_of(RAW)})
+@router.post("", status_code=HTTPStatus.CREATED, responses=SEND, openapi_extra={"requestBody": body_of(RAW)})
+@large_body(None)
 async def send(  # noqa: PLR0913 - each parameter of the call
     request: Request,
     response: Response,
@@ -203,7 +204,7 @@ async def send(  # noqa: PLR0913 - each parameter of the call
     return NewVideo(id=made.id, slug=made.slug, job_id=made.job_id)
 
 
-@videos.get("", responses=LOOK)
+@router.get("", responses=LOOK)
 async def list_videos(
     request: Request,
     _caller: Reader,
@@ -218,7 +219,7 @@ async def list_videos(
     return page_of([VideoLine.model_validate(row) for row in rows], limit, "id")
 
 
-@videos.get("/{video_id}", responses=LOOK)
+@router.get("/{video_id}", responses=LOOK)
 async def video(request: Request, response: Response, _caller: Reader, video_id: VideoId) -> VideoDetail:
     """One video; its `ETag` is what `If-Match` wants."""
     found = await app_of(request).store.videos.find(video_id)
@@ -244,7 +245,7 @@ async def _detail(request: Request, response: Response, found: Video) -> VideoDe
     )
 
 
-@videos.patch("/{video_id}", responses=CHANGE)
+@router.patch("/{video_id}", responses=CHANGE)
 async def retitle(
     request: Request,
     response: Response,
@@ -265,7 +266,7 @@ async def retitle(
     return await _detail(request, response, found)
 
 
-@videos.delete("/{video_id}", responses=CHANGE)
+@router.delete("/{video_id}", responses=CHANGE)
 async def delete(request: Request, _caller: Writer, video_id: VideoId) -> Changed:
     """Serve a video no more and end its job; its files are removed a little later."""
     app = app_of(request)
@@ -274,7 +275,7 @@ async def delete(request: Request, _caller: Writer, video_id: VideoId) -> Change
     return Changed(id=video_id, changed=changed)
 
 
-@videos.post("/{video_id}/retranscode", status_code=HTTPStatus.CREATED, responses=CHANGE)
+@router.post("/{video_id}/retranscode", status_code=HTTPStatus.CREATED, responses=CHANGE)
 async def retranscode(
     request: Request, caller: Writer, video_id: VideoId, body: RetranscodeBody
 ) -> Retranscoded:
@@ -286,14 +287,14 @@ async def retranscode(
     return Retranscoded(id=video_id, job_id=job_id)
 
 
-@videos.post("/{video_id}/rollback", responses=CHANGE)
+@router.post("/{video_id}/rollback", responses=CHANGE)
 async def roll_back(request: Request, _caller: Writer, video_id: VideoId, body: RollbackBody) -> RolledBack:
     """Serve an earlier version again; whoever plays goes on with the one he began with."""
     version = await app_of(request).shelf.roll_back(video_id, body.to)
     return RolledBack(id=video_id, served_version=version)
 
 
-@videos.get("/{video_id}/source", responses={**PARTS, **LOOK, **refusals(416)}, response_class=Response)
+@router.get("/{video_id}/source", responses={**PARTS, **LOOK, **refusals(416)}, response_class=Response)
 async def source(request: Request, _caller: Reader, video_id: VideoId) -> Response:
     """The file as it was sent, to be saved; parts of it by `Range`."""
     app = app_of(request)
