@@ -296,9 +296,8 @@ async def test_s30_a_file_must_move(
     writer.write(f"{head}Content-Length: 100000\r\n\r\nx".encode())
     assert await asyncio.wait_for(reader.read(), 10) == b""
     writer.close()
-    while await app.store.uploads.page():
+    while await app.store.uploads.page() or files(app):  # nothing of it stays
         await asyncio.sleep(0.01)
-    assert files(app) == []
 
 
 async def test_a_video_that_is_sent_while_others_are(operator: httpx2.AsyncClient):
