@@ -37,7 +37,9 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(route for router in ROUTERS for route in router.routes))
+    api.add_middleware(
+        Edge, hosts=hosts, rooms=rooms_of(route for router in ROUTERS for route in router.routes)
+    )
     return api
 
 
