@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,15 @@ from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
 from takeup.engine.options import worker_options
 from takeup.engine.orchestrator import Orchestrator
-from takeup.engine.outbox import Outbox
+from takeup.engine.outbox import Deliver, Outbox
 from takeup.engine.receiving import Receiving
 from takeup.engine.recovery import Recovery
 from takeup.engine.scheduler import Scheduler
 from takeup.engine.sweeper import Sweeper
+from takeup.engine.videos.intake import Intake, Limits, look_with
+from takeup.engine.videos.keeper import VideoKeeper
+from takeup.engine.videos.places import Places
+from takeup.engine.videos.shelf import OVER, Shelf, note_streams
 from takeup.engine.worker import Worker
 from takeup.store.ops.submit import FEW_JOBS
 from takeup.store.store import Store
@@ -73,9 +78,40 @@ class App:
             self.store.recovery,
             period_s=settings.outbox_interval,
             lease_s=settings.outbox_lease,
-            deliveries=dict.fromkeys(
-                JOB_OVER, forget_outputs(LocalArtifacts(settings.storage), self.store.read.failed_before)
-            ),
+            deliveries=self.deliveries(),
+        )
+
+    def deliveries(self) -> dict[str, list[Deliver]]:
+        """Who carries out the messages of each topic, or of each family of topics."""
+        forget = forget_outputs(LocalArtifacts(self.settings.storage), self.store.read.failed_before)
+        note = note_streams(self.shelf, self.store.read)
+        return {topic: [forget, note] if topic in JOB_OVER else [note] for topic in OVER}
+
+    @cached_property
+    def intake(self) -> Intake:
+        """The way of files in."""
+        return Intake(
+            self.store.videos,
+            self.store.uploads,
+            self.bell,
+            Places(self.settings.data_dir),
+            Limits.of(self.settings),
+            look_with(self.settings),
+        )
+
+    @cached_property
+    def shelf(self) -> Shelf:
+        """The streams of videos."""
+        return Shelf(self.store.videos, Places(self.settings.data_dir))
+
+    def video_keeper(self) -> VideoKeeper:
+        """The loop that keeps rows and files of videos together."""
+        return VideoKeeper(
+            self.store.videos,
+            self.store.uploads,
+            self.intake,
+            self.shelf,
+            period_s=self.settings.sweep_interval,
         )
 
     def sweeper(self) -> Sweeper:
@@ -123,7 +159,7 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        return [*self.job_loops(), self.archiver(), *self.schedulers(pipelines)]
+        return [*self.job_loops(), self.archiver(), self.video_keeper(), *self.schedulers(pipelines)]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""

@@ -22,8 +22,17 @@ DAYS_MAX = 36_500
 PORT_MAX = 65_535
 MIB = 1 << 20
 SECRET_CHARS_MIN = 16
-ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb")
+ABOVE_ZERO = (
+    "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
+    "upload_quota_count", "upload_quota_gb",
+)  # fmt: skip
 """With 0 of these nothing would ever be done."""
+CHOICES = {
+    "log_level": ("debug", "info", "warning", "error"),
+    "log_format": ("text", "json"),
+    "sandbox": ("off", "best-effort", "required", "bubblewrap"),
+    "stream_access": ("public", "key"),
+}
 
 
 class InvalidSetting(InvalidInput):
@@ -93,11 +102,21 @@ class Settings:
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
+    upload_max_gb: float = setting(50.0, "How large one file may be that is sent to the server.", "GB")
+    upload_expiry_hours: float = setting(24.0, "How long an upload is kept that nobody goes on with.", "h")
+    upload_quota_count: int = setting(20, "How many files one key may be sending at a time.", "files")
+    upload_quota_gb: float = setting(200.0, "How much one key may be sending at a time.", "GB")
+    stream_access: str = setting("public", "Who may watch: public, or key (with the scope read).")
+    stream_origins: str = setting(
+        "", "Pages of which origins may play streams, with commas between; *: all, empty: our own."
+    )
     sse_interval: float = setting(0.5, "How often live events are looked for while somebody listens.", "s")
     sse_heartbeat_interval: float = setting(30.0, "How often a live connection says that it lives.", "s")
     sse_reconnect_timeout: float = setting(3.0, "After how long a browser comes back to live events.", "s")
     sse_clients_max: int = setting(200, "How many may listen to live events of one server.", "connections")
-    disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
+    disk_reserve_mb: int = setting(
+        64, "With less free space than this a worker claims nothing, and no file is received.", "MB"
+    )
 
     @property
     def database(self) -> str:
@@ -170,14 +189,10 @@ def _check(settings: Settings) -> None:
             raise InvalidSetting(f"{one.name} must be from 0 to {NUMBER_MAX:.0e}, it is {value}")
         if (one.name.endswith("_interval") or one.name in ABOVE_ZERO) and value <= 0:
             raise InvalidSetting(f"{one.name} must be above 0, it is {value}")
-    if settings.log_level not in ("debug", "info", "warning", "error"):
-        raise InvalidSetting(f"log_level must be debug, info, warning or error, not {settings.log_level!r}")
-    if settings.log_format not in ("text", "json"):
-        raise InvalidSetting(f"log_format must be text or json, not {settings.log_format!r}")
-    if settings.sandbox not in ("off", "best-effort", "required", "bubblewrap"):
-        raise InvalidSetting(
-            f"sandbox must be off, best-effort, required or bubblewrap, not {settings.sandbox!r}"
-        )
+    for name, words in CHOICES.items():
+        value = getattr(settings, name)
+        if value not in words:
+            raise InvalidSetting(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
     if settings.port > PORT_MAX:
         raise InvalidSetting(f"port must be at most {PORT_MAX}, it is {settings.port}")
     if settings.archive_after_days > DAYS_MAX:

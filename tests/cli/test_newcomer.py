@@ -44,11 +44,10 @@ def test_looking_at_a_database_of_somebody_else_leaves_it_alone(call: Call, tmp_
 
 
 def test_a_worker_without_pipelines_says_how_to_name_them(cli: Cli):
-    for command in ("serve", "work"):
-        ran = cli(command, "--data", "d")
-        assert ran.returncode == 1
-        assert "there is no pipeline to work for" in ran.stderr
-        assert "--pipelines flow.py" in ran.stderr
+    ran = cli("work", "--data", "d")
+    assert ran.returncode == 1
+    assert "there is no pipeline to work for" in ran.stderr
+    assert "--pipelines flow.py" in ran.stderr
 
 
 def test_a_run_says_where_it_failed_and_what_it_waits_for(cli: Cli, tmp_path: Path):

@@ -5,7 +5,18 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import events, health, jobs, problems, worker_calls, worker_files, workers
+from takeup.api import (
+    events,
+    health,
+    jobs,
+    problems,
+    streams,
+    uploads,
+    videos,
+    worker_calls,
+    worker_files,
+    workers,
+)
 from takeup.api.access import Gate
 from takeup.api.edge import Edge, rooms_of
 from takeup.api.lobby import Lobby
@@ -14,6 +25,8 @@ from takeup.core.pipeline import Pipeline
 
 ROUTERS = (
     jobs.router,
+    videos.router,
+    uploads.router,
     workers.workers,
     workers.keys,
     worker_calls.entrance,
@@ -21,8 +34,9 @@ ROUTERS = (
     worker_files.router,
     events.router,
     health.router,
+    streams.router,
 )
-ABOUT = "Jobs, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, videos, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -31,15 +45,15 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
     api.state.gate = Gate(app.store.keys)
+    api.state.slugs = streams.Slugs(app.store.videos)
     api.state.lobby = Lobby(app.bell, app.store.read)
     api.state.receiving = app.receiving(pipelines)
     api.state.feed = app.feed()
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(
-        Edge, hosts=hosts, rooms=rooms_of(route for router in ROUTERS for route in router.routes)
-    )
+    known = (route for router in ROUTERS for route in router.routes)
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(known, app.intake.limits.bytes_max))
     return api
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException
+from fastapi.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -20,7 +21,7 @@ from takeup.telemetry.logs import logger
 from takeup.telemetry.redact import presentable
 
 BODY_BYTES_MAX = 1_200_000
-"""A spec of the largest size, and some more."""
+"""A spec of the largest size, and some more; calls that take files have a bound of their own."""
 QUERY_NAMES = re.compile(r"(?i)(?:^|&)(?:api_?key|key|token|access_token|authorization)=")
 MOVE = "Send it in the header `Authorization: Bearer KEY`, and make a new one: this one may be in a log."
 TOO_LARGE = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
@@ -48,8 +49,8 @@ class Room(NamedTuple):
     bytes_max: int
 
 
-def large_body(bytes_max: int) -> Callable[[Endpoint], Endpoint]:
-    """Declare that the body of this call may be as large as this."""
+def large_body(bytes_max: int | None) -> Callable[[Endpoint], Endpoint]:
+    """Declare that the body of this call may be as large as this; None: as any file that is sent here."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
         endpoint.body_bytes_max = bytes_max  # type: ignore[attr-defined]
@@ -58,10 +59,12 @@ def large_body(bytes_max: int) -> Callable[[Endpoint], Endpoint]:
     return declare
 
 
-def rooms_of(routes: Iterable[object]) -> list[Room]:
-    """The calls that were declared so."""
+def rooms_of(routes: Iterable[object], file_bytes_max: int) -> list[Room]:
+    """The calls that were declared so; the settings say how large a file may be."""
     return [
-        Room(route.path_regex, frozenset(route.methods or ()), route.endpoint.body_bytes_max)
+        Room(
+            route.path_regex, frozenset(route.methods or ()), route.endpoint.body_bytes_max or file_bytes_max
+        )
         for route in routes
         if isinstance(route, Route) and hasattr(route.endpoint, "body_bytes_max")
     ]
@@ -69,6 +72,80 @@ def rooms_of(routes: Iterable[object]) -> list[Room]:
 
 class _Broken(Exception):
     """An answer broke off; what was wrong is in the log."""
+
+
+class _Body:
+    """What a request brings: counted, and not taken beyond its bound."""
+
+    def __init__(self, scope: Scope, receive: Receive, bytes_max: int) -> None:
+        headers = dict(scope["headers"])
+        self.bytes_max = bytes_max
+        self.declared = headers.get(b"content-length", b"0")
+        self._receive = receive
+        self._is_chunked = b"transfer-encoding" in headers
+        self._is_over = False
+        self._count = 0
+
+    @property
+    def words(self) -> str:
+        return f"a body has at most {self.bytes_max} bytes here"
+
+    @property
+    def is_too_large(self) -> bool:
+        """As far as is said before it comes."""
+        return not self.declared.isdigit() or int(self.declared) > self.bytes_max
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Whether more may follow than can be passed by without a thought."""
+        is_long = not self.declared.isdigit() or int(self.declared) > BODY_BYTES_MAX
+        return not self._is_over and (is_long or self._is_chunked)
+
+    async def receive(self) -> Message:
+        """The next piece."""
+        message = await self._receive()
+        self._is_over = not message.get("more_body")
+        self._count += len(message.get("body", b""))
+        if self._count > self.bytes_max:
+            raise HTTPException(TOO_LARGE, self.words, CLOSE)
+        return message
+
+    async def pass_by(self) -> None:
+        """Let go by for a moment what is still being sent, so that our refusal is heard."""
+        count = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PASSED_BY_S_MAX):
+                while count < PASSED_BY_BYTES_MAX:
+                    message = await self._receive()
+                    count += len(message.get("body", b""))
+                    if message["type"] == "http.disconnect" or not message.get("more_body"):
+                        return
+
+
+class _Answer:
+    """What goes back: with the headers that every answer has; a refusal need not wait for the whole body."""
+
+    def __init__(self, send: Send, body: _Body) -> None:
+        self._send = send
+        self._body = body
+        self._closes = False
+        self.has_begun = False
+
+    async def send(self, message: Message) -> None:
+        """The next piece."""
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            known = {name.lower() for name, _ in message["headers"]}
+            more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in known]
+            self._closes = message["status"] >= HTTPStatus.BAD_REQUEST and self._body.is_on_its_way
+            if self._closes and b"connection" not in known:
+                more.append((b"connection", b"close"))
+            message["headers"] = [*message["headers"], *more]
+        elif self._closes and not message.get("more_body"):
+            await self._send({**message, "more_body": True})
+            await self._body.pass_by()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)
 
 
 class Edge:
@@ -80,92 +157,50 @@ class Edge:
         *,
         hosts: frozenset[str],
         rooms: Sequence[Room] = (),
-        body_bytes_max: int = BODY_BYTES_MAX,
     ) -> None:
         """Without `hosts` every name is taken."""
         self._app = app
         self._hosts = hosts
         self._rooms = tuple(rooms)
-        self._bytes_max = body_bytes_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = _Body(scope, receive, self._bytes_max(scope))
+        reply = _Answer(send, body)
+        refusal = self._refusal(scope, body)
+        if refusal is not None:
+            await refusal(scope, receive, reply.send)
+            return
+        try:
+            await self._app(scope, body.receive, reply.send)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this request and nothing else
+            _tell(error)
+            if reply.has_begun:
+                raise _Broken from None
+            await answer(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", FAULT)(scope, receive, reply.send)
 
-        has_begun = False
-
-        async def begin(message: Message) -> None:
-            nonlocal has_begun
-            if message["type"] == "http.response.start":
-                has_begun = True
-                known = {name.lower() for name, _ in message["headers"]}
-                more = [(n.encode(), v.encode()) for n, v in HEADERS.items() if n.encode() not in known]
-                message["headers"] = [*message["headers"], *more]
-            await send(message)
-
+    def _refusal(self, scope: Scope, body: _Body) -> JSONResponse | None:
+        """What is wrong with a request whatever route it is for."""
         hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        length = dict(scope["headers"]).get(b"content-length", b"0")
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            refusal = answer(HTTPStatus.BAD_REQUEST, "bad_host", "this server is not called by that name")
-            await refusal(scope, receive, begin)
-        elif _has_key(scope):
-            refusal = answer(
-                HTTPStatus.BAD_REQUEST, "key_in_url", "there is a key in the address", advice=MOVE
-            )
-            await refusal(scope, receive, begin)
-        elif not length.isdigit() or int(length) > (bytes_max := self._bytes_max_of(scope)):
-            await self._too_large(scope, receive, begin)
-        else:
-            try:
-                await self._app(scope, _counted(receive, bytes_max), begin)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it ends this request and nothing else
-                _tell(error)
-                if has_begun:
-                    raise _Broken from None
-                refusal = answer(HTTPStatus.INTERNAL_SERVER_ERROR, "fault", FAULT)
-                await refusal(scope, receive, begin)
+            return answer(HTTPStatus.BAD_REQUEST, "bad_host", "this server is not called by that name")
+        if _has_key(scope):
+            return answer(HTTPStatus.BAD_REQUEST, "key_in_url", "there is a key in the address", advice=MOVE)
+        return answer(TOO_LARGE, "too_large", body.words, headers=CLOSE) if body.is_too_large else None
+
+    def _bytes_max(self, scope: Scope) -> int:
+        """How large the body of this request may be."""
+        fitting = (
+            r.bytes_max for r in self._rooms if scope["method"] in r.methods and r.path.match(scope["path"])
+        )
+        return next(fitting, BODY_BYTES_MAX)
 
     def _is_ours(self, host: str) -> bool:
         """Whether a Host header names this server."""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() and ":" in host else host
         return "@" not in host and (not self._hosts or name.lower() in self._hosts)
-
-    def _bytes_max_of(self, scope: Scope) -> int:
-        fitting = (
-            r.bytes_max for r in self._rooms if scope["method"] in r.methods and r.path.match(scope["path"])
-        )
-        return next(fitting, self._bytes_max)
-
-    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse at once; what is still being sent is let go by for a moment, so that we are heard."""
-        refusal = answer(TOO_LARGE, "too_large", _words(self._bytes_max_of(scope)), headers=CLOSE)
-        await send(
-            {"type": "http.response.start", "status": refusal.status_code, "headers": refusal.raw_headers}
-        )
-        await send({"type": "http.response.body", "body": refusal.body, "more_body": True})
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PASSED_BY_S_MAX):
-                await _pass_by(receive)
-        await send({"type": "http.response.body", "body": b""})
-
-
-def _words(bytes_max: int) -> str:
-    return f"a body has at most {bytes_max} bytes here"
-
-
-def _counted(receive: Receive, bytes_max: int) -> Receive:
-    count = 0
-
-    async def counted() -> Message:
-        nonlocal count
-        message = await receive()
-        count += len(message.get("body", b""))
-        if count > bytes_max:
-            raise HTTPException(TOO_LARGE, _words(bytes_max), CLOSE)
-        return message
-
-    return counted
 
 
 def _tell(error: Exception) -> None:
@@ -185,12 +220,3 @@ def _has_key(scope: Scope) -> bool:
     query = scope["query_string"].decode("latin-1")
     address = unquote(f"{scope['path']}?{query}")
     return bool(ANYWHERE.search(address)) or bool(QUERY_NAMES.search(query))
-
-
-async def _pass_by(receive: Receive) -> None:
-    count = 0
-    while count < PASSED_BY_BYTES_MAX:
-        message = await receive()
-        count += len(message.get("body", b""))
-        if message["type"] == "http.disconnect" or not message.get("more_body"):
-            return

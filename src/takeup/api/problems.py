@@ -19,8 +19,14 @@ RETRY_AFTER_S = "1"
 DETAIL_CHARS_MAX = 1000
 ERRORS_MAX = 20
 FAULT = "the server could not do this; its log says why"
-RENAMED = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Too Large", HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid Input"}
-"""These have other words from one Python to the next."""
+CHECKSUM_MISMATCH = 460
+"""What the protocol for resumed uploads says where a part came damaged."""
+RENAMED: dict[int, str] = {
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Too Large",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "Invalid Input",
+    CHECKSUM_MISMATCH: "Checksum Mismatch",
+}
+"""These have other words from one Python to the next, or none."""
 
 log = logger("api")
 
@@ -50,17 +56,16 @@ class HttpError(TakeupError):
     headers: Mapping[str, str] = {}
 
 
-def words(status: HTTPStatus) -> str:
+def words(status: int) -> str:
     """What a status means, the same everywhere."""
-    return RENAMED.get(status, status.phrase)
+    return RENAMED.get(status) or HTTPStatus(status).phrase
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """How these statuses are documented."""
     content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     return {
-        status: {"model": Problem, "description": words(HTTPStatus(status)), "content": content}
-        for status in statuses
+        status: {"model": Problem, "description": words(status), "content": content} for status in statuses
     }
 
 
@@ -75,7 +80,7 @@ def answer(
 ) -> JSONResponse:
     """A refusal."""
     known = Problem(
-        title=words(HTTPStatus(status)),
+        title=words(status),
         status=status,
         code=code,
         detail=presentable(detail)[:DETAIL_CHARS_MAX],

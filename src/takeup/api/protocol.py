@@ -63,7 +63,9 @@ class PatientProtocol(HttpToolsProtocol):
                 self.transport.abort()
                 return
         waited = self.loop.time() - self._since
-        is_slow_body = not self._is_head and waited > BODY_LOOK_S and self._body_bytes < BODY_BYTES_A_LOOK
+        is_ours = self.flow.read_paused  # it is we who do not take it
+        is_slow = waited > BODY_LOOK_S and self._body_bytes < BODY_BYTES_A_LOOK and not is_ours
+        is_slow_body = not self._is_head and is_slow
         if (self._is_head and waited > HEAD_S_MAX) or is_slow_body:
             self.transport.close()
             return

@@ -16,7 +16,7 @@ from takeup.core.errors import WorkerRefused
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import STORAGE
 from takeup.engine.heap import settle_heap
-from takeup.pipelines.loading import INSTALLED, load_all
+from takeup.pipelines.loading import INSTALLED, OURS, load_all
 from takeup.telemetry import logs
 
 log = logs.logger("serve")
@@ -55,7 +55,7 @@ async def serve(options: argparse.Namespace) -> int:
                         await asked.wait()
                     return 0
                 worker = app.worker(
-                    sources,
+                    [*sources, OURS],  # what is sent as a video is made here; no job of it is taken from afar
                     worker_id=local_worker_id(settings),
                     slots=slots if slots is None else max(slots, 1),
                     processes=options.processes,

@@ -74,6 +74,25 @@ def answer(root: Path, address: str, asked: Mapping[str, str]) -> Answer:
     return _file(found, _keeping(root, names, found), asked)
 
 
+def download(file: Path, name: str, asked: Mapping[str, str]) -> Answer:
+    """A file that nobody is to open in a browser: whatever is in it, it is only ever saved."""
+    asked = {key.lower(): value for key, value in asked.items()}
+    try:
+        facts = file.stat()
+    except OSError:
+        return _refusal(HTTPStatus.NOT_FOUND, "the file is gone")
+    headers = {
+        "Content-Type": "application/octet-stream",
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Cache-Control": "private, no-cache",
+        "ETag": f'"{facts.st_mtime_ns:x}-{facts.st_size:x}"',
+        "Last-Modified": formatdate(int(facts.st_mtime), usegmt=True),
+        "Accept-Ranges": "bytes",
+    }
+    return _ranged(file, facts.st_size, headers, asked)
+
+
 def packages(folder: Path) -> list[str]:
     """The folders in this one that hold a package, by name."""
     names = (entry.name for entry in folder.iterdir())

@@ -16,6 +16,8 @@ GROUP = "takeup.pipelines"
 """The entry-point group by which installed packages offer pipelines."""
 INSTALLED = "*"
 """The source that stands for everything installed."""
+OURS = "takeup.pipelines.transcode"
+"""The pipelines that make streams of videos."""
 
 IMPORTABLE = "Correct it, so that Python can import it."
 

@@ -56,7 +56,7 @@ async def _package(ctx: Any, stored: Stored, made: list[str], folder: Path) -> d
         folder,
         kept=kept,
         texts={one.stream: ctx.inputs["texts"].path(texts.name_of(one)) for one in whole.texts},
-        title=Path(text_of(ctx, "source")).stem,
+        title=text_of(ctx, "title", Path(text_of(ctx, "source")).stem),
     )
     await _draw(ctx, stored, whole, folder)
     (folder / PLAN).write_text(stored.to_json())

@@ -56,6 +56,7 @@ from takeup.store.ops import (
     worker,
 )
 from takeup.store.schedules import SchedulerStore
+from takeup.store.videos import UploadStore, VideoStore
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
@@ -330,6 +331,8 @@ class Store:
         self.operator = OperatorStore(driver, random)
         self.scheduler = SchedulerStore(driver, random)
         self.keys = KeyStore(driver, random)
+        self.videos = VideoStore(driver, random)
+        self.uploads = UploadStore(driver, random)
         self.feed = FeedStore(driver)
 
     @classmethod

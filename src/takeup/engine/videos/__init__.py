@@ -1,0 +1,1 @@
+"""From a file that somebody sends to a stream that is served: receiving, keeping, removing."""

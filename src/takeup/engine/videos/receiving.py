@@ -1,0 +1,158 @@
+"""One file that is being received: nobody else writes to it, and what was answered for lasts."""
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import hashlib
+import hmac
+import os
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from takeup.artifacts.files import sync_folder
+from takeup.core.errors import NotFound
+from takeup.engine.videos.errors import ChunkChecksum, NoRoom, TooLarge, UploadBusy
+
+BLOCK_BYTES = 1 << 20
+LOOK_EVERY_BYTES = 32 << 20
+"""So often the free space is looked at while a file grows."""
+ALGORITHMS = ("sha256", "sha1", "md5")
+"""For telling that a part came whole; none of them keeps anybody out."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Digest(NamedTuple):
+    """What the bytes of one part must have."""
+
+    algorithm: str
+    value: bytes
+
+
+class Part:
+    """The open file of an upload."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """Use `opened`."""
+        self.path = path
+        self._fd = descriptor
+
+    @property
+    def size(self) -> int:
+        """How much of it is there."""
+        return os.fstat(self._fd).st_size
+
+    def write(self, data: bytes | bytearray, offset: int) -> None:
+        """Put this at its place, all of it."""
+        left = memoryview(data)
+        while left:
+            count = os.pwrite(self._fd, left, offset)
+            left, offset = left[count:], offset + count
+
+    def cut(self, size: int) -> None:
+        """Forget what is behind this."""
+        os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        """Make it last."""
+        os.fsync(self._fd)
+
+    def rename(self, path: Path) -> None:
+        """Give it its final name, which lasts too."""
+        os.fsync(self._fd)
+        self.path.rename(path)
+        sync_folder(path.parent)
+        self.path = path
+
+
+@contextlib.contextmanager
+def opened(path: Path, *, may_make: bool = False) -> Iterator[Part]:
+    """The file, for us alone: also another process that has it open is seen."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if may_make else 0)
+    if may_make:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        raise NotFound("the file of this upload is not there") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UploadBusy("this file is being sent by another request") from None
+        if not _is_still(path, descriptor):
+            raise UploadBusy("this file was finished or removed just now")
+        yield Part(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether what was opened still has its name."""
+    try:
+        return path.lstat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False
+
+
+async def receive(
+    part: Part,
+    chunks: AsyncIterator[bytes],
+    *,
+    offset: int,
+    size_max: int,
+    reserve_bytes: int,
+    digest: Digest | None = None,
+) -> int:
+    """Write what comes behind what is there; how large the file is then.
+
+    If it breaks off, what came stays, unless nobody can say any more whether it is what was sent.
+    """
+    check = hashlib.new(digest.algorithm, usedforsecurity=False) if digest else None
+    waiting, place, looked, is_whole = bytearray(), offset, offset, False
+    try:
+        async for chunk in chunks:
+            if place + len(waiting) + len(chunk) > size_max:
+                raise TooLarge(f"more than {size_max} bytes came")
+            waiting += chunk
+            if check is not None:
+                check.update(chunk)
+            if len(waiting) >= BLOCK_BYTES:
+                await asyncio.to_thread(part.write, waiting, place)
+                place, waiting = place + len(waiting), bytearray()
+            if place - looked >= LOOK_EVERY_BYTES:
+                looked = place
+                await asyncio.to_thread(_look_for_room, part.path.parent, reserve_bytes)
+        is_whole = True
+    except OSError as error:
+        raise _told(error) from error
+    finally:
+        if is_whole or check is None:
+            place = _flushed(part, waiting, place)
+        else:
+            part.cut(offset)
+    await asyncio.to_thread(part.sync)
+    if digest is not None and check is not None and not hmac.compare_digest(check.digest(), digest.value):
+        part.cut(offset)
+        raise ChunkChecksum(f"the {digest.algorithm} of this part is another one")
+    return place
+
+
+def _flushed(part: Part, waiting: bytearray, place: int) -> int:
+    """Write the rest, in whatever way the rest ended; where the file ends then."""
+    try:
+        part.write(waiting, place)
+    except OSError as error:
+        raise _told(error) from error
+    return place + len(waiting)
+
+
+def _told(error: OSError) -> NoRoom | OSError:
+    return NoRoom("there is no room for more of this file") if error.errno in FULL else error
+
+
+def _look_for_room(folder: Path, reserve_bytes: int) -> None:
+    if shutil.disk_usage(folder).free < reserve_bytes:
+        raise NoRoom("there is no room for more of this file")

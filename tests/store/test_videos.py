@@ -1,0 +1,259 @@
+"""Videos on every database: their status cannot contradict their jobs, their slugs never lead elsewhere."""
+
+import asyncio
+
+import pytest
+
+from takeup.core.errors import InvalidInput, NotFound, SubjectBusy, VersionMismatch
+from takeup.core.model import Completion, Failure
+from takeup.core.plan import NewJob
+from takeup.core.videos import About, NewVideo, Served, ServedQuality, SlugTaken, Video, subject_of
+from takeup.store.ops.uploads import Allowance, Quota
+from takeup.store.store import Store
+from tests.store.scenes import ONE, Clock, add_worker, claim_request
+
+SHA = "0" * 64
+HIGH = ServedQuality("720p", "avc1.64001f", 1280, 720, 1000, 800_000, 900_000)
+LOW = ServedQuality("240p", "avc1.640015", 426, 240, 100, 80_000, 90_000)
+FIRST, SECOND = Served(1, 4.0, (HIGH, LOW)), Served(2, 4.5, (LOW,))
+LARGE = Allowance(3, 1000, 400)
+
+
+def number(n: int) -> str:
+    return f"{n:024x}"
+
+
+def job_of(video_id: str) -> NewJob:
+    return NewJob(ONE, {}, subject=subject_of(video_id), user_id="key:me")
+
+
+async def add(store: Store, n: int = 1, title: str = "A film", slug: str | None = None) -> Video:
+    about = About(title, "film.mp4", slug=slug)
+    new = NewVideo(f"vid_{number(n)}", f"upl_{number(n)}", "key:me", about, 5, SHA)
+    return await store.videos.add(new, job_of(new.id))
+
+
+async def again(store: Store, video: Video, *rungs: str) -> str:
+    return await store.videos.again(video.id, lambda _: job_of(video.id), rungs=rungs)
+
+
+async def claim(store: Store):
+    (lease,) = await store.worker.claim(claim_request("w1"))
+    return lease
+
+
+async def complete(store: Store) -> None:
+    await store.worker.complete("w1", [Completion((await claim(store)).held)])
+
+
+async def fail(store: Store) -> None:
+    await store.worker.fail("w1", [Failure((await claim(store)).held, "no luck", retryable=False)])
+
+
+async def shown(store: Store, video: Video) -> tuple[str, str | None]:
+    found = await store.videos.find(video.id)
+    (listed,) = [one for one in await store.videos.page() if one.id == video.id]
+    assert listed == found
+    assert found in await store.videos.page(status=found.status)
+    others = {"pending", "processing", "ready", "failed"} - {found.status}
+    assert not [one for status in others for one in await store.videos.page(status=status) if one == found]
+    return found.status, found.error
+
+
+@pytest.fixture
+async def video(every_store: Store) -> Video:
+    await add_worker(every_store)
+    return await add(every_store)
+
+
+async def test_pending_processing_ready(every_store: Store, video: Video):
+    store = every_store
+    assert (video.slug, video.status, video.error, video.version) == ("a-film", "pending", None, 1)
+    assert await shown(store, video) == ("pending", None)
+    lease = await claim(store)
+    assert await shown(store, video) == ("processing", None)
+    await store.worker.release("w1", [lease.held])
+    assert await shown(store, video) == ("processing", None), "as the job says, which began"
+    await complete(store)
+    assert await shown(store, video) == ("ready", None), "at once, before anybody noted what is served"
+    await store.videos.note_served(video.id, FIRST)
+    found = await store.videos.find(video.id)
+    assert (found.status, found.served_version, found.duration_s) == ("ready", 1, 4.0)
+    assert await store.videos.qualities(video.id) == [HIGH, LOW]
+
+
+async def test_what_failed_with_nothing_to_serve(every_store: Store, video: Video):
+    await fail(every_store)
+    status, error = await shown(every_store, video)
+    assert status == "failed"
+    assert "no luck" in str(error)
+    await again(every_store, video)
+    assert await shown(every_store, video) == ("pending", None), "X-17: a failed video can be made again"
+    await every_store.operator.cancel([(await every_store.videos.find(video.id)).job_id or ""])
+    assert await shown(every_store, video) == ("failed", "the job was cancelled")
+
+
+async def test_made_again_the_old_version_stays(every_store: Store, video: Video):
+    store = every_store
+    await complete(store)
+    await store.videos.note_served(video.id, FIRST)
+    job_id = await again(store, video, "720p")
+    assert await shown(store, video) == ("ready", None), "B-134: while it is queued"
+    assert (await store.videos.find(video.id)).job_id == job_id
+    with pytest.raises(SubjectBusy, match=job_id):
+        await again(store, video)
+    lease = await claim(store)
+    assert await shown(store, video) == ("processing", None)
+    await store.worker.fail("w1", [Failure(lease.held, "no luck", retryable=False)])
+    status, error = await shown(store, video)
+    assert (status, "no luck" in str(error)) == ("ready", True)
+    await again(store, video)
+    await store.operator.cancel([(await store.videos.find(video.id)).job_id or ""])
+    assert await shown(store, video) == ("ready", None)
+    await again(store, video)
+    await complete(store)
+    await store.videos.note_served(video.id, SECOND)
+    assert await store.videos.qualities(video.id) == [LOW]
+    assert (await store.videos.find(video.id)).served_version == 2
+
+
+async def test_the_archive_is_asked_too(every_store: Store, clock: Clock):
+    store = every_store
+    await add_worker(store)
+    good, bad = await add(store, 1, "good"), await add(store, 2, "bad")
+    await complete(store)
+    await fail(store)
+    clock.pass_s(10)
+    assert len(await store.recovery.archive(1.0)) == 2
+    assert await shown(store, good) == ("ready", None)
+    status, error = await shown(store, bad)
+    assert (status, "no luck" in str(error)) == ("failed", True)
+    await again(store, bad)
+    assert await shown(store, bad) == ("pending", None), "the newest counts"
+
+
+async def test_some_qualities_must_be_served(every_store: Store, video: Video):
+    await complete(every_store)
+    with pytest.raises(InvalidInput, match="nothing of video"):
+        await again(every_store, video, "720p")
+    await every_store.videos.note_served(video.id, FIRST)
+    with pytest.raises(InvalidInput, match="no quality '1p'; there are: 720p, 240p"):
+        await again(every_store, video, "1p")
+
+
+async def test_a_repeated_add_changes_nothing(every_store: Store, video: Video):
+    assert await add(every_store) == video
+    assert len(await every_store.read.jobs()) == 1
+
+
+async def test_a_deleted_video_is_gone_with_its_job_and_keeps_its_slug(every_store: Store, video: Video):
+    store = every_store
+    lease = await claim(store)
+    assert await store.videos.by_slug(video.slug) == video.id
+    assert await store.videos.delete(video.id)
+    assert not await store.videos.delete(video.id)
+    assert (await store.read.job(lease.job_id)).status == "cancelled"
+    assert await store.videos.by_slug(video.slug) is None
+    assert await store.videos.page() == []
+    for refused in (
+        store.videos.find(video.id),
+        store.videos.retitle(video.id, "x"),
+        again(store, video),
+        store.videos.delete("vid_none"),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    (kept,) = await store.videos.kept([video.id, "vid_none"])
+    assert (kept.is_deleted, kept.is_busy) == (True, False)
+    assert (await add(store, 2)).slug == "a-film-2"
+    with pytest.raises(SlugTaken):
+        await add(store, 3, slug="a-film")
+    assert len(await store.videos.page()) == 1, "nothing of what was refused is there"
+
+
+async def test_slugs_are_numbered_and_then_all_ones_own(every_store: Store):
+    slugs = [(await add(every_store, n)).slug for n in range(1, 23)]
+    assert slugs[:2] == ["a-film", "a-film-2"]
+    assert slugs[18] == "a-film-19"
+    assert slugs[19:] == [f"a-film-{number(n)}" for n in (20, 21, 22)]
+
+
+async def test_a_title_is_changed_by_one_at_a_time(every_store: Store, video: Video):
+    changed = await every_store.videos.retitle(video.id, "Other", version=1)
+    assert (changed.title, changed.version, changed.slug) == ("Other", 2, video.slug)
+    with pytest.raises(VersionMismatch):
+        await every_store.videos.retitle(video.id, "Late", version=1)
+
+
+async def test_videos_come_in_pages_newest_first(every_store: Store, clock: Clock):
+    made = []
+    for n in range(1, 6):
+        made.append((await add(every_store, n)).id)
+        clock.pass_s(n % 2)
+    seen: list[Video] = []
+    while page := await every_store.videos.page(before=seen[-1] if seen else None, limit=2):
+        seen += page
+    assert [one.id for one in seen] == made[::-1]
+
+
+async def test_many_at_once_get_slugs_of_their_own(store: Store):
+    found = await asyncio.gather(*(add(store, n) for n in range(1, 9)))
+    assert len({video.slug for video in found}) == 8
+
+
+async def begin(store: Store, user: str = "key:me", length: int | None = 400, life_s: float = 100.0):
+    return await store.uploads.begin(user, length, About("x"), life_s=life_s, allowance=LARGE)
+
+
+async def test_s51_a_quota_of_files_and_of_bytes(every_store: Store, clock: Clock):
+    store = every_store
+    first = await begin(store)
+    await begin(store, length=None)
+    with pytest.raises(Quota, match="1200 bytes"):
+        await begin(store)
+    await begin(store, length=200)
+    with pytest.raises(Quota, match="3 files"):
+        await begin(store, length=1)
+    await begin(store, user="key:other", length=1000)
+    assert await store.uploads.drop(first.id)
+    assert not await store.uploads.drop(first.id)
+    await begin(store, length=300)
+    clock.pass_s(101)
+    assert [one.id for one in await store.uploads.page()] != []
+    await begin(store, length=1000)
+
+
+async def test_an_upload_is_its_owners_until_it_expires(every_store: Store, clock: Clock):
+    store = every_store
+    made = await begin(store)
+    assert await store.uploads.find(made.id, "key:me") == made
+    with pytest.raises(NotFound):
+        await store.uploads.find(made.id, "key:other")
+    await store.uploads.extend(made.id, 100.0)
+    assert await store.uploads.look(made.id) == made, "it has most of its life before it"
+    clock.pass_s(60)
+    await store.uploads.extend(made.id, 100.0)
+    clock.pass_s(60)
+    assert (await store.uploads.find(made.id, "key:me")).id == made.id
+    assert await store.uploads.known([made.id, "upl_none"]) == {made.id}
+    clock.pass_s(41)
+    with pytest.raises(NotFound):
+        await store.uploads.find(made.id, "key:me")
+    assert [one.id for one in await store.uploads.expired()] == [made.id]
+
+
+async def test_a_video_ends_its_upload(every_store: Store):
+    made = await begin(every_store)
+    new = NewVideo(made.video_id, made.id, "key:me", made.about, 400, SHA)
+    await every_store.videos.add(new, job_of(new.id))
+    found = await every_store.uploads.look(made.id)
+    assert found
+    assert found.state == "done"
+    assert not await every_store.uploads.drop(made.id)
+    assert await every_store.uploads.page() == []
+    assert await every_store.uploads.drop(made.id, state="done")
+
+
+async def test_two_that_begin_at_once_share_the_quota(store: Store):
+    told = await asyncio.gather(*(begin(store) for _ in range(6)), return_exceptions=True)
+    assert [type(one) for one in told].count(Quota) == 4
