@@ -25,7 +25,7 @@ from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
 from takeup.engine.options import WorkerOptions
 from takeup.engine.orchestrator import Orchestrator
-from takeup.engine.outbox import Outbox
+from takeup.engine.outbox import Deliver, Outbox
 from takeup.engine.recovery import Recovery
 from takeup.engine.runners import RunnerSetup
 from takeup.engine.scheduler import Scheduler
@@ -75,10 +75,13 @@ class App:
             self.store.recovery,
             period_s=settings.outbox_interval,
             lease_s=settings.outbox_lease,
-            deliveries=dict.fromkeys(
-                JOB_OVER, forget_outputs(LocalArtifacts(settings.storage), self.store.read.failed_before)
-            ),
+            deliveries=self.deliveries(),
         )
+
+    def deliveries(self) -> dict[str, list[Deliver]]:
+        """Who carries out the messages of each topic, or of each family of topics."""
+        forget = forget_outputs(LocalArtifacts(self.settings.storage), self.store.read.failed_before)
+        return {topic: [forget] for topic in JOB_OVER}
 
     def sweeper(self) -> Sweeper:
         """The loop that publishes and removes files."""

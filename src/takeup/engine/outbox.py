@@ -17,7 +17,10 @@ log = logger("outbox")
 
 
 class Outbox:
-    """Delivers messages by their topic; a topic that nobody takes is done with once it was logged."""
+    """Delivers messages by their topic; a topic that nobody takes is done with once it was logged.
+
+    A message that several carry out is delivered once all of them have; if one fails, all get it again.
+    """
 
     name = "outbox"
 
@@ -27,9 +30,9 @@ class Outbox:
         *,
         period_s: float = 1.0,
         lease_s: float = 60.0,
-        deliveries: Mapping[str, Deliver] | None = None,
+        deliveries: Mapping[str, Sequence[Deliver]] | None = None,
     ) -> None:
-        """`deliveries` maps a topic, or its first word with `.*`, to what carries it out.
+        """`deliveries` maps a topic, or its first word with `.*`, to all that carries it out.
 
         A message whose sender died is due again after `lease_s`.
         """
@@ -56,10 +59,16 @@ class Outbox:
 
     async def _deliver(self, message: Message) -> None:
         family = f"{message.topic.partition('.')[0]}.*"
-        deliver = self._deliveries.get(message.topic) or self._deliveries.get(family)
-        if deliver is not None:
-            await deliver(message)
-        else:
+        found = [*self._deliveries.get(message.topic, ()), *self._deliveries.get(family, ())]
+        failures: list[Exception] = []
+        for deliver in found:
+            try:
+                await deliver(message)
+            except Exception as error:  # noqa: BLE001 - the others do not wait for the one that fails
+                failures.append(error)
+        if failures:
+            raise failures[0]
+        if not found:
             log.info(message.topic, job=message.subject)
 
     async def _failed(self, messages: Sequence[Message], error: str) -> None:
