@@ -53,6 +53,7 @@ from takeup.store.ops import (
     worker,
 )
 from takeup.store.schedules import SchedulerStore
+from takeup.store.webhooks import CourierStore, WebhookStore
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
@@ -305,6 +306,8 @@ class Store:
         self.operator = OperatorStore(driver, random)
         self.scheduler = SchedulerStore(driver, random)
         self.keys = KeyStore(driver, random)
+        self.webhooks = WebhookStore(driver, random)
+        self.courier = CourierStore(driver)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":
