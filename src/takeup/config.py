@@ -19,8 +19,13 @@ NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
 DAYS_MAX = 36_500
 PORT_MAX = 65_535
-ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb")
+ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb", "alert_webhook_timeout")
 """With 0 of these nothing would ever be done."""
+WORDS = {
+    "alert_webhook_format": ("standard", "slack", "discord"),
+    "webhook_http": ("refused", "allowed"),
+}
+"""Settings that are one of a few words."""
 
 
 class InvalidSetting(InvalidInput):
@@ -29,9 +34,9 @@ class InvalidSetting(InvalidInput):
     help = "Correct the setting that the message names: in takeup.toml, in the environment or in the flag."
 
 
-def setting(default: Any, doc: str, unit: str = "") -> Any:
-    """A field of `Settings` with what people read about it."""
-    return field(default=default, metadata={"doc": doc, "unit": unit})
+def setting(default: Any, doc: str, unit: str = "", *, is_secret: bool = False) -> Any:
+    """A field of `Settings` with what people read about it; a secret one is never shown."""
+    return field(default=default, repr=not is_secret, metadata={"doc": doc, "unit": unit})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,22 @@ class Settings:
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
+    webhook_interval: float = setting(1.0, "How often messages to webhooks are looked for.", "s")
+    webhook_allowed_networks: str = setting(
+        "",
+        "Networks that webhooks may call although they are not public, with commas between: 192.168.0.0/16.",
+    )
+    webhook_http: str = setting("refused", "Webhooks without TLS: refused or allowed.")
+    alert_interval: float = setting(5.0, "How often the log is read for alerts.", "s")
+    alert_webhook_url: str = setting("", "Where every alert is sent; empty: only to webhooks that want it.")
+    alert_webhook_secret: str = setting(
+        "", "What signs messages to it: whsec_ and base64; empty: they are not signed.", is_secret=True
+    )
+    alert_webhook_format: str = setting("standard", "How they are written: standard, slack or discord.")
+    alert_webhook_timeout: float = setting(10.0, "How long one call of a webhook may take.", "s")
+    alert_rate_limit_seconds: float = setting(
+        300.0, "How long an alert about the same subject is kept back; 0: not at all.", "s"
+    )
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property
@@ -121,6 +142,7 @@ def load(environment: Mapping[str, str], flags: Mapping[str, Any], folder: Path 
             values[name] = _parse(f"--{name.replace('_', '-')}", kinds[name], value)
     settings = Settings(**values)
     _check(settings)
+    _check_words(settings)
     return settings
 
 
@@ -137,7 +159,8 @@ def _parse(name: str, kind: Any, value: Any) -> Any:
     """The value as its kind; text is read, but a number is not cut and nothing but text becomes text."""
     words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
     wanted = {int: (int, str), float: (int, float, str), str: (str,), Path: (str, Path)}
-    wrong = InvalidSetting(f"{name} must be {words[kind]}, not {value!r}")
+    shown = "what it is" if "secret" in name.lower() else repr(value)
+    wrong = InvalidSetting(f"{name} must be {words[kind]}, not {shown}")
     if isinstance(value, bool) or not isinstance(value, wanted[kind]):
         raise wrong
     try:
@@ -172,3 +195,10 @@ def _check(settings: Settings) -> None:
             "worker_offline_threshold_minutes must be at least three worker_heartbeat_interval, "
             f"but is {settings.worker_offline_threshold_minutes:g} min"
         )
+
+
+def _check_words(settings: Settings) -> None:
+    for name, words in WORDS.items():
+        value = getattr(settings, name)
+        if value not in words:
+            raise InvalidSetting(f"{name} must be {' or '.join(words)}, not {value!r}")
