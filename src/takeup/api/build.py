@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, workers
+from takeup.api import health, jobs, problems, webhooks, workers
 from takeup.api.access import Gate
 from takeup.api.edge import Edge
 from takeup.app import App
@@ -36,6 +36,6 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (jobs.router, workers.workers, workers.keys, health.router):
+    for router in (jobs.router, workers.workers, workers.keys, webhooks.router, health.router):
         api.include_router(router)
     return api
