@@ -1,6 +1,7 @@
 """Webhooks over HTTP: only for admins, secrets told once, addresses judged when they are saved."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -9,6 +10,12 @@ from takeup.app import App
 from takeup.engine.sending import Sender
 from tests.api.test_jobs import refused
 from tests.hooks.receiver import receiving
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """One database is enough: how each stores them is tried elsewhere."""
+    return f"sqlite:///{tmp_path}/takeup.db"
 
 
 @pytest.fixture

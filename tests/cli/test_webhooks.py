@@ -1,7 +1,10 @@
 """`takeup webhooks`: secrets are printed once, and what is printed later does not give them away."""
 
+import pytest
+
 from tests.cli.conftest import Call, with_store
 
+pytestmark = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 URL = "https://1.1.1.1/hook"
 
 

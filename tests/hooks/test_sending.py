@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from takeup.app import App, open_app
+from takeup.app import App, open_app, run_loops
 from takeup.config import InvalidSetting, Settings, load
 from takeup.core.model import Failure
 from takeup.core.plan import NewJob
@@ -82,6 +82,31 @@ async def test_a_job_that_ends_is_told_and_signed(app: App, receiver: Receiver):
     assert (shown.status, shown.http_status, shown.answer, shown.attempt) == ("SENT", 200, "thanks", 1)
     await round_of(app.outbox(), sender_of(app))
     assert len(receiver.received) == 1
+
+
+async def test_the_loops_by_themselves_tell_and_end_what_is_under_way(tmp_path: Path, receiver: Receiver):
+    settings = settings_in(
+        tmp_path,
+        alert_webhook_url=f"http://127.0.0.1:{receiver.port}/",
+        outbox_interval=0.05,
+        alert_interval=0.05,
+    )
+    async with open_app(settings) as app:
+        await add(app, receiver, "job.cancelled")
+        stop = asyncio.Event()
+        running = asyncio.create_task(run_loops([app.outbox(), *app.webhook_loops()], stop))
+        await add_worker(app.store)
+        await end_a_job(app)
+        async with asyncio.timeout(10):
+            while len(receiver.received) < 2:
+                await asyncio.sleep(0.02)
+        stop.set()
+        await running
+        for webhook in await app.store.webhooks.list():
+            (sent,) = await app.store.webhooks.deliveries(webhook.id)
+            assert (sent.status, sent.attempt) == ("SENT", 1)
+    told = {json.loads(one.body)["type"] for one in receiver.received}
+    assert told == {"job.cancelled", "worker_startup"}
 
 
 async def test_s120_after_a_rotation_both_secrets_are_good(app: App, receiver: Receiver):
