@@ -13,6 +13,7 @@ from takeup.api import (
     streams,
     uploads,
     videos,
+    webhooks,
     worker_calls,
     worker_files,
     workers,
@@ -33,6 +34,7 @@ ROUTERS = (
     worker_calls.router,
     worker_files.router,
     events.router,
+    webhooks.router,
     health.router,
     streams.router,
 )

@@ -57,6 +57,7 @@ from takeup.store.ops import (
 )
 from takeup.store.schedules import SchedulerStore
 from takeup.store.videos import UploadStore, VideoStore
+from takeup.store.webhooks import CourierStore, WebhookStore
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
@@ -334,6 +335,8 @@ class Store:
         self.videos = VideoStore(driver, random)
         self.uploads = UploadStore(driver, random)
         self.feed = FeedStore(driver)
+        self.webhooks = WebhookStore(driver, random)
+        self.courier = CourierStore(driver)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":
