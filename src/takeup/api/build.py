@@ -5,13 +5,15 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, problems, workers
-from takeup.api.access import Gate
+from takeup.api import health, jobs, login, people, problems, progress, web, workers
+from takeup.api.cookies import Cookies
+from takeup.api.desk import Desk
 from takeup.api.edge import Edge
+from takeup.api.gate import Gate
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
-ABOUT = "Jobs, workers and keys of a Takeup. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, workers, keys and people of a Takeup. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -19,7 +21,9 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api = routes()
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
-    api.state.gate = Gate(app.store.keys)
+    cookies = Cookies(insecure=app.settings.insecure_cookies)
+    api.state.gate = Gate(app.store.keys, app.store.people, cookies)
+    api.state.desk = Desk(app.store.people)
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
     api.add_middleware(Edge, hosts=hosts)
@@ -36,6 +40,16 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (jobs.router, workers.workers, workers.keys, health.router):
+    for router in (
+        jobs.router,
+        progress.router,
+        workers.workers,
+        workers.keys,
+        people.router,
+        login.strangers,
+        login.own,
+        health.router,
+        web.router,
+    ):
         api.include_router(router)
     return api

@@ -27,7 +27,9 @@ PASSED_BY_BYTES_MAX, PASSED_BY_S_MAX = 32_000_000, 2.0
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": (
+        "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "cache-control": "no-store",
 }
 

@@ -9,11 +9,14 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Message, Receive
 
 from takeup.api.access import known_caller
 from takeup.core.errors import InvalidInput
 
 DIGITS_MAX = 400
+STRANGER_BYTES_MAX = 10_000
+"""The body of somebody who is not known yet."""
 JSON = "application/json"
 
 
@@ -29,13 +32,18 @@ class StrictRequest(Request):
 class StrictRoute(APIRoute):
     """A route for known callers that takes JSON, and only the parameters there are."""
 
+    is_open = False
+    """Whether strangers may call."""
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
         known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
-            await known_caller(request)  # nobody's body is read, and nobody's mistakes are told
+            receive = _bounded(request.receive) if self.is_open else request.receive
+            if not self.is_open:
+                await known_caller(request)  # nobody's body is read, and nobody's mistakes are told
             if unknown := set(request.query_params) - known:
                 raise InvalidInput(
                     f"{min(unknown)[:80]!r} is no parameter here; there are: {', '.join(known)}"
@@ -43,9 +51,32 @@ class StrictRoute(APIRoute):
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if takes_body and kind != JSON:
                 raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {JSON}")
-            return await handle(StrictRequest(request.scope, request.receive))
+            return await handle(StrictRequest(request.scope, receive))
 
         return strict
+
+
+class OpenRoute(StrictRoute):
+    """The same for those who want to become known: small bodies, and nobody is asked who he is."""
+
+    is_open = True
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A body that ends early if it is too long."""
+    count = 0
+
+    async def bounded() -> Message:
+        nonlocal count
+        message = await receive()
+        count += len(message.get("body", b""))
+        if count > STRANGER_BYTES_MAX:
+            raise HTTPException(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {STRANGER_BYTES_MAX} bytes here"
+            )
+        return message
+
+    return bounded
 
 
 def loads(body: bytes) -> Any:

@@ -39,6 +39,7 @@ COMMANDS = {
     "jobs": Command("jobs", "list, show, watch, explain, cancel, retry, pause, resume, skip jobs"),
     "workers": Command("workers", "list workers, drain, disable and enable them"),
     "keys": Command("keys", "make, list and revoke keys for programs and workers"),
+    "people": Command("people", "add and list people who log in, change their passwords and roles"),
     "control": Command("control", "work with the control table of (url, iteration) rows"),
     "db": Command("db", "upgrade, check and archive the database"),
     "verify": Command("verify", "check the audit log of the database against every invariant"),
@@ -92,7 +93,7 @@ def execute(options: argparse.Namespace) -> int:
     except TakeupError as error:
         if os.environ.get("TAKEUP_DEBUG"):
             raise
-        return complain(f"{str(error).rstrip('.')}. {error.help}", 1)
+        return complain(f"{str(error).rstrip('.')}. {error.help}", error.exit_code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except BrokenPipeError:

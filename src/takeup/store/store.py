@@ -52,6 +52,7 @@ from takeup.store.ops import (
     report,
     worker,
 )
+from takeup.store.people import PeopleStore
 from takeup.store.schedules import SchedulerStore
 
 CLAIM_EXPIRES_MAX = 8
@@ -305,6 +306,7 @@ class Store:
         self.operator = OperatorStore(driver, random)
         self.scheduler = SchedulerStore(driver, random)
         self.keys = KeyStore(driver, random)
+        self.people = PeopleStore(driver, random)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":
