@@ -3,35 +3,33 @@
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from takeup import __version__
 from takeup.artifacts.local import LocalArtifacts
-from takeup.child.guard import confinement
-from takeup.config import Settings
+from takeup.config import MIB, Settings
 from takeup.core.errors import StoreConfig
 from takeup.core.ids import digest
-from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
+from takeup.core.remote import STORAGE
 from takeup.dispatch.bell import Bell, NotifyBell
 from takeup.dispatch.file_bell import FileBell
 from takeup.engine.archiver import Archiver
+from takeup.engine.feed import Feed
 from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
-from takeup.engine.options import WorkerOptions
+from takeup.engine.options import worker_options
 from takeup.engine.orchestrator import Orchestrator
 from takeup.engine.outbox import Outbox
+from takeup.engine.receiving import Receiving
 from takeup.engine.recovery import Recovery
-from takeup.engine.runners import RunnerSetup
 from takeup.engine.scheduler import Scheduler
 from takeup.engine.sweeper import Sweeper
 from takeup.engine.worker import Worker
-from takeup.pipelines.loading import absolute
 from takeup.store.ops.submit import FEW_JOBS
 from takeup.store.store import Store
 
@@ -96,12 +94,28 @@ class App:
             older_than_s=settings.archive_after_days * 86_400,
         )
 
+    def feed(self) -> Feed:
+        """The live events of one server."""
+        settings = self.settings
+        return Feed(
+            self.store.feed, self.bell, period_s=settings.sse_interval, clients_max=settings.sse_clients_max
+        )
+
     def schedulers(self, pipelines: Iterable[Pipeline]) -> list[Scheduler]:
         """The loop that creates the jobs of schedules, if these pipelines have any."""
         scheduler = Scheduler(
             self.store.scheduler, self.bell, pipelines, period_s=self.settings.schedule_interval
         )
         return [scheduler] if len(scheduler) else []
+
+    def receiving(self, pipelines: Mapping[str, Pipeline]) -> Receiving:
+        """What takes the outputs of workers that are elsewhere."""
+        return Receiving(
+            self.store.worker,
+            LocalArtifacts(self.settings.storage.resolve()),
+            pipelines,
+            reserve_bytes=self.settings.disk_reserve_mb * MIB,
+        )
 
     def job_loops(self) -> list[Loop]:
         """What a job needs to come to its end, besides workers."""
@@ -113,47 +127,9 @@ class App:
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""
-        settings = self.settings
-        slots = options.pop("slots", None) or settings.worker_slots or os.cpu_count() or 1
-        processes = min(options.pop("processes", None) or settings.worker_processes or slots, slots)
-        per_process = -(-slots // processes)
-        spec = WorkerSpec(
-            id=worker_id,
-            name=options.pop("name", "") or socket.gethostname(),
-            slots=processes * per_process,
-            capabilities=frozenset(options.pop("capabilities", ())),
-            stages=tuple(options.pop("stages", ())) or ("*",),
-            metadata={
-                "host": socket.gethostname(),
-                "pid": os.getpid(),
-                "version": __version__,
-                "sandbox": confinement(settings.sandbox),
-            },
-        )
-        setup = RunnerSetup(
-            sources=tuple(absolute(source) for source in sources),
-            storage=settings.storage.resolve(),
-            scratch=settings.scratch.resolve(),
-            per_process=per_process,
-        )
-        return Worker(
-            self.store.worker,
-            WorkerOptions(
-                spec,
-                setup,
-                processes=processes,
-                batch=settings.worker_batch,
-                poll_s=settings.worker_poll_interval,
-                defer_s=settings.worker_defer,
-                heartbeat_s=settings.worker_heartbeat_interval,
-                glance_s=settings.worker_order_interval,
-                news_s=settings.worker_progress_interval,
-                drain_s=settings.worker_drain_timeout,
-                grace_s=settings.recovery_grace,
-                reserve_bytes=settings.disk_reserve_mb * 1024 * 1024,
-            ),
-            self.bell,
-        )
+        abilities = frozenset(options.pop("capabilities", ())) | {STORAGE}
+        told = worker_options(self.settings, sources, worker_id, capabilities=abilities, **options)
+        return Worker(self.store.worker, told, self.bell)
 
 
 @asynccontextmanager

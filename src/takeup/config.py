@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from takeup.core.errors import InvalidInput
+from takeup.core.remote import WAIT_S_MAX
 
 PREFIX = "TAKEUP_"
 FILE = "takeup.toml"
@@ -19,6 +20,8 @@ NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
 DAYS_MAX = 36_500
 PORT_MAX = 65_535
+MIB = 1 << 20
+SECRET_CHARS_MIN = 16
 ABOVE_ZERO = ("worker_batch", "outbox_lease", "ffmpeg_memory_gb")
 """With 0 of these nothing would ever be done."""
 
@@ -76,6 +79,15 @@ class Settings:
     transcode_max_gigapixels: float = setting(
         20_000.0, "How much one job may encode: frames times the pixels of all rungs.", "gigapixels"
     )
+    server_url: str = setting("", "The server that a worker elsewhere works for: http(s)://HOST:PORT.")
+    worker_api_key: str = setting("", "The key of that worker, as `takeup workers register` printed it.")
+    worker_admin_secret: str = setting(
+        "", "With this secret workers may register themselves over HTTP; empty: nobody may."
+    )
+    worker_claim_wait: float = setting(20.0, "How long a claim waits at the server for work.", "s")
+    worker_cache_gb: float = setting(
+        50.0, "What a worker elsewhere keeps of the files of jobs it has nothing of just now.", "GB"
+    )
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
     insecure_cookies: bool = setting(
@@ -85,6 +97,10 @@ class Settings:
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
+    sse_interval: float = setting(0.5, "How often live events are looked for while somebody listens.", "s")
+    sse_heartbeat_interval: float = setting(30.0, "How often a live connection says that it lives.", "s")
+    sse_reconnect_timeout: float = setting(3.0, "After how long a browser comes back to live events.", "s")
+    sse_clients_max: int = setting(200, "How many may listen to live events of one server.", "connections")
     disk_reserve_mb: int = setting(64, "With less free space than this a worker claims nothing.", "MB")
 
     @property
@@ -125,6 +141,7 @@ def load(environment: Mapping[str, str], flags: Mapping[str, Any], folder: Path 
             values[name] = _parse(f"--{name.replace('_', '-')}", kinds[name], value)
     settings = Settings(**values)
     _check(settings)
+    _check_afar(settings)
     return settings
 
 
@@ -186,3 +203,11 @@ def _check(settings: Settings) -> None:
             "worker_offline_threshold_minutes must be at least three worker_heartbeat_interval, "
             f"but is {settings.worker_offline_threshold_minutes:g} min"
         )
+
+
+def _check_afar(settings: Settings) -> None:
+    """What concerns workers that are elsewhere."""
+    if 0 < len(settings.worker_admin_secret) < SECRET_CHARS_MIN:
+        raise InvalidSetting(f"worker_admin_secret must have at least {SECRET_CHARS_MIN} characters")
+    if settings.worker_claim_wait > WAIT_S_MAX:
+        raise InvalidSetting(f"worker_claim_wait must be at most {WAIT_S_MAX:g} s")

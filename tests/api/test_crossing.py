@@ -14,8 +14,8 @@ import pytest
 from takeup.api import passwords
 from takeup.api.build import routes
 from takeup.api.desk import TRIES_MAX, TRIES_S, Desk, LoginRefused, TooManyLogins
+from takeup.api.login import STRANGER_BYTES_MAX
 from takeup.api.passwords import WAITING_MAX, Passwords, TooBusy
-from takeup.api.strict import STRANGER_BYTES_MAX
 from takeup.app import App
 from takeup.core.ids import digest
 from takeup.core.model import WorkerSpec

@@ -100,7 +100,7 @@ class Caller:
 
 
 class Knowing(Protocol):
-    """What knows callers."""
+    """What knows callers; there is one in gate.py."""
 
     async def caller(self, request: Request) -> Caller:
         """Who sent this; raises if nobody may be known by it."""
@@ -155,6 +155,7 @@ async def of_person(request: Request, _documented: Annotated[object, Security(co
 
 
 Reader = Annotated[Caller, Depends(need("read"))]
+Follower = Annotated[Caller, Depends(need("events"))]
 Writer = Annotated[Caller, Depends(need("write"))]
 Admin = Annotated[Caller, Depends(need("admin"))]
 Anyone = Annotated[Caller, Depends(known)]

@@ -5,15 +5,28 @@ from collections.abc import Mapping
 from fastapi import FastAPI
 
 from takeup import __version__
-from takeup.api import health, jobs, login, people, problems, progress, web, workers
+from takeup.api import (
+    events,
+    health,
+    jobs,
+    login,
+    people,
+    problems,
+    progress,
+    web,
+    worker_calls,
+    worker_files,
+    workers,
+)
 from takeup.api.cookies import Cookies
 from takeup.api.desk import Desk
-from takeup.api.edge import Edge
+from takeup.api.edge import Edge, rooms_of
 from takeup.api.gate import Gate
+from takeup.api.lobby import Lobby
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
-ABOUT = "Jobs, workers, keys and people of a Takeup. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, workers, keys, people and the calls of workers. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -24,9 +37,13 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     cookies = Cookies(insecure=app.settings.insecure_cookies)
     api.state.gate = Gate(app.store.keys, app.store.people, cookies)
     api.state.desk = Desk(app.store.people)
+    api.state.lobby = Lobby(app.bell, app.store.read)
+    api.state.receiving = app.receiving(pipelines)
+    api.state.feed = app.feed()
+    api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts)
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(api.routes))
     return api
 
 
@@ -48,6 +65,10 @@ def routes() -> FastAPI:
         people.router,
         login.strangers,
         login.own,
+        worker_calls.entrance,
+        worker_calls.router,
+        worker_files.router,
+        events.router,
         health.router,
         web.router,
     ):

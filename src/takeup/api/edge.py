@@ -4,11 +4,14 @@ import asyncio
 import contextlib
 import re
 import traceback
+from collections.abc import Callable, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from fastapi import HTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from takeup.api.problems import FAULT, answer
@@ -34,7 +37,36 @@ HEADERS = {
 }
 
 
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+
 log = logger("api")
+
+
+class Room(NamedTuple):
+    """Calls whose bodies have a bound of their own."""
+
+    path: re.Pattern[str]
+    methods: frozenset[str]
+    bytes_max: int
+
+
+def large_body(bytes_max: int) -> Callable[[Endpoint], Endpoint]:
+    """Declare that the body of this call may be as large as this."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        endpoint.body_bytes_max = bytes_max  # type: ignore[attr-defined]
+        return endpoint
+
+    return declare
+
+
+def rooms_of(routes: Iterable[object]) -> list[Room]:
+    """The calls that were declared so."""
+    return [
+        Room(route.path_regex, frozenset(route.methods or ()), route.endpoint.body_bytes_max)
+        for route in routes
+        if isinstance(route, Route) and hasattr(route.endpoint, "body_bytes_max")
+    ]
 
 
 class _Broken(Exception):
@@ -44,12 +76,19 @@ class _Broken(Exception):
 class Edge:
     """Refuses what no route should see."""
 
-    def __init__(self, app: ASGIApp, *, hosts: frozenset[str], body_bytes_max: int = BODY_BYTES_MAX) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: frozenset[str],
+        rooms: Sequence[Room] = (),
+        body_bytes_max: int = BODY_BYTES_MAX,
+    ) -> None:
         """Without `hosts` every name is taken."""
         self._app = app
         self._hosts = hosts
+        self._rooms = tuple(rooms)
         self._bytes_max = body_bytes_max
-        self._words = f"a body has at most {body_bytes_max} bytes here"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -77,11 +116,11 @@ class Edge:
                 HTTPStatus.BAD_REQUEST, "key_in_url", "there is a key in the address", advice=MOVE
             )
             await refusal(scope, receive, begin)
-        elif not length.isdigit() or int(length) > self._bytes_max:
-            await self._too_large(receive, begin)
+        elif not length.isdigit() or int(length) > (bytes_max := self._bytes_max_of(scope)):
+            await self._too_large(scope, receive, begin)
         else:
             try:
-                await self._app(scope, self._counted(receive), begin)
+                await self._app(scope, _counted(receive, bytes_max), begin)
             except Exception as error:  # noqa: BLE001 - whatever it is, it ends this request and nothing else
                 _tell(error)
                 if has_begun:
@@ -94,9 +133,15 @@ class Edge:
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() and ":" in host else host
         return "@" not in host and (not self._hosts or name.lower() in self._hosts)
 
-    async def _too_large(self, receive: Receive, send: Send) -> None:
+    def _bytes_max_of(self, scope: Scope) -> int:
+        fitting = (
+            r.bytes_max for r in self._rooms if scope["method"] in r.methods and r.path.match(scope["path"])
+        )
+        return next(fitting, self._bytes_max)
+
+    async def _too_large(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse at once; what is still being sent is let go by for a moment, so that we are heard."""
-        refusal = answer(TOO_LARGE, "too_large", self._words, headers=CLOSE)
+        refusal = answer(TOO_LARGE, "too_large", _words(self._bytes_max_of(scope)), headers=CLOSE)
         await send(
             {"type": "http.response.start", "status": refusal.status_code, "headers": refusal.raw_headers}
         )
@@ -106,18 +151,23 @@ class Edge:
                 await _pass_by(receive)
         await send({"type": "http.response.body", "body": b""})
 
-    def _counted(self, receive: Receive) -> Receive:
-        count = 0
 
-        async def counted() -> Message:
-            nonlocal count
-            message = await receive()
-            count += len(message.get("body", b""))
-            if count > self._bytes_max:
-                raise HTTPException(TOO_LARGE, self._words, CLOSE)
-            return message
+def _words(bytes_max: int) -> str:
+    return f"a body has at most {bytes_max} bytes here"
 
-        return counted
+
+def _counted(receive: Receive, bytes_max: int) -> Receive:
+    count = 0
+
+    async def counted() -> Message:
+        nonlocal count
+        message = await receive()
+        count += len(message.get("body", b""))
+        if count > bytes_max:
+            raise HTTPException(TOO_LARGE, _words(bytes_max), CLOSE)
+        return message
+
+    return counted
 
 
 def _tell(error: Exception) -> None:

@@ -95,6 +95,10 @@ class Gate:
             self._known.keep(key.hash, found)
         return found
 
+    def fail(self, request: Request) -> None:
+        """Something that was shown is wrong, whatever it is; too often, and nobody is listened to."""
+        self._fail(address_of(request))
+
     def _fail(self, address: str) -> None:
         if self._failures.are_too_many(address):
             raise TooManyFailures("too many wrong credentials came from this address")

@@ -47,7 +47,10 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) -> None:
-    """Answer until told to stop; then what is being answered is finished, within bounds."""
+    """Answer until told to stop; then what is being answered is finished, within bounds.
+
+    What the application runs beside its answers stands in its `state.beside`.
+    """
     config = uvicorn.Config(
         application,
         http=PatientProtocol,
@@ -64,9 +67,12 @@ async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) ->
         logging.getLogger(name).propagate = False  # what is wrong is in our own log, without secrets
         logging.getLogger(name).addHandler(logging.NullHandler())
     server = _Server(config)
+    beside = [asyncio.create_task(run(stop)) for run in application.state.beside]
     running = asyncio.create_task(server.serve(sockets=[opened]))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    stop.set()
     server.should_exit = True
     stopping.cancel()
     await running
+    await asyncio.gather(*beside)

@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from takeup.api.access import Anyone, Own, TwoCredentials, address_of
 from takeup.api.crossing import check_origin, csrf_token
 from takeup.api.desk import Desk, Entered
+from takeup.api.edge import large_body
 from takeup.api.gate import Gate
 from takeup.api.jobs import CHANGE, LOOK, app_of
 from takeup.api.pages import Body
@@ -22,6 +23,8 @@ HOME = "/"
 RELATIVE = re.compile(r"/(?![/\\])[!-\[\]-~]*\Z")
 """A place on this server: one slash, then nothing that a browser would drop or take for a slash."""
 WORD_CHARS_MAX = 1024
+STRANGER_BYTES_MAX = 10_000
+"""The body of somebody who is not known yet."""
 
 log = logger("api")
 
@@ -71,6 +74,7 @@ class LoggedIn(Me):
 
 
 @strangers.post("/login", responses=refusals(400, 401, 403, 413, 415, 422, 429, 431, 500, 503))
+@large_body(STRANGER_BYTES_MAX)
 async def log_in(request: Request, response: Response, body: LoginBody) -> LoggedIn:
     """Begin a session; one that the same browser had ends."""
     _check_stranger(request)
@@ -81,6 +85,7 @@ async def log_in(request: Request, response: Response, body: LoginBody) -> Logge
 
 
 @strangers.post("/setup", responses=refusals(400, 401, 403, 409, 413, 415, 422, 429, 431, 500, 503))
+@large_body(STRANGER_BYTES_MAX)
 async def set_up(request: Request, response: Response, body: SetupBody) -> Me:
     """Make the first admin, and log him in."""
     _check_stranger(request)

@@ -10,6 +10,8 @@ HEAD_S_MAX = 10.0
 BODY_LOOK_S, BODY_BYTES_A_LOOK = 30.0, 30_000
 """A body that brings less in such a time is not waited for."""
 LOOK_S = 2.5
+CLOSING_S_MAX = 30.0
+"""What was sent last may take so long to arrive; whoever does not read it holds no connection for ever."""
 REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -21,6 +23,7 @@ class PatientProtocol(HttpToolsProtocol):
         self._is_head = True
         self._head_bytes = self._body_bytes = 0
         self._since = 0.0
+        self._closing_since: float | None = None
         self._looking: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -54,6 +57,11 @@ class PatientProtocol(HttpToolsProtocol):
 
     def _look(self) -> None:
         """Close what has kept us waiting; between two requests the server's own limit counts."""
+        if self.transport.is_closing():
+            self._closing_since = self._closing_since or self.loop.time()
+            if self.loop.time() - self._closing_since > CLOSING_S_MAX:
+                self.transport.abort()
+                return
         waited = self.loop.time() - self._since
         is_slow_body = not self._is_head and waited > BODY_LOOK_S and self._body_bytes < BODY_BYTES_A_LOOK
         if (self._is_head and waited > HEAD_S_MAX) or is_slow_body:

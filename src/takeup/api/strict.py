@@ -9,14 +9,11 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive
 
 from takeup.api.access import known_caller
 from takeup.core.errors import InvalidInput
 
 DIGITS_MAX = 400
-STRANGER_BYTES_MAX = 10_000
-"""The body of somebody who is not known yet."""
 JSON = "application/json"
 
 
@@ -29,11 +26,11 @@ class StrictRequest(Request):
         return self._json
 
 
-class StrictRoute(APIRoute):
-    """A route for known callers that takes JSON, and only the parameters there are."""
+class OpenRoute(APIRoute):
+    """A route that takes JSON, and only the parameters there are; who calls is its own affair."""
 
-    is_open = False
-    """Whether strangers may call."""
+    async def enter(self, request: Request) -> None:
+        """Comes before anything else of the request is looked at."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -41,9 +38,7 @@ class StrictRoute(APIRoute):
         known = {field.alias for field in self.dependant.query_params}
 
         async def strict(request: Request) -> Response:
-            receive = _bounded(request.receive) if self.is_open else request.receive
-            if not self.is_open:
-                await known_caller(request)  # nobody's body is read, and nobody's mistakes are told
+            await self.enter(request)
             if unknown := set(request.query_params) - known:
                 raise InvalidInput(
                     f"{min(unknown)[:80]!r} is no parameter here; there are: {', '.join(known)}"
@@ -51,32 +46,16 @@ class StrictRoute(APIRoute):
             kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
             if takes_body and kind != JSON:
                 raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send {JSON}")
-            return await handle(StrictRequest(request.scope, receive))
+            return await handle(StrictRequest(request.scope, request.receive))
 
         return strict
 
 
-class OpenRoute(StrictRoute):
-    """The same for those who want to become known: small bodies, and nobody is asked who he is."""
+class StrictRoute(OpenRoute):
+    """One for known callers: nobody's body is read, and nobody's mistakes are told."""
 
-    is_open = True
-
-
-def _bounded(receive: Receive) -> Receive:
-    """A body that ends early if it is too long."""
-    count = 0
-
-    async def bounded() -> Message:
-        nonlocal count
-        message = await receive()
-        count += len(message.get("body", b""))
-        if count > STRANGER_BYTES_MAX:
-            raise HTTPException(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a body has at most {STRANGER_BYTES_MAX} bytes here"
-            )
-        return message
-
-    return bounded
+    async def enter(self, request: Request) -> None:
+        await known_caller(request)
 
 
 def loads(body: bytes) -> Any:

@@ -37,7 +37,7 @@ COMMANDS = {
     "recover": Command("loops", "run recovery, outbox and archiver alone"),
     "serve": Command("serve", "answer over HTTP, run every loop and some local workers, in one process"),
     "jobs": Command("jobs", "list, show, watch, explain, cancel, retry, pause, resume, skip jobs"),
-    "workers": Command("workers", "list workers, drain, disable and enable them"),
+    "workers": Command("workers", "list and register workers, drain, disable and enable them"),
     "keys": Command("keys", "make, list and revoke keys for programs and workers"),
     "people": Command("people", "add and list people who log in, change their passwords and roles"),
     "control": Command("control", "work with the control table of (url, iteration) rows"),

@@ -15,6 +15,7 @@ from takeup.cli.work import add_worker_arguments
 from takeup.config import Settings
 from takeup.core.errors import WorkerRefused
 from takeup.core.pipeline import Pipeline
+from takeup.core.remote import STORAGE
 from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
@@ -25,7 +26,9 @@ log = logs.logger("serve")
 def add(parser: argparse.ArgumentParser, _name: str) -> None:
     """The arguments of this command."""
     add_worker_arguments(parser)
-    parser.add_argument("--workers", type=int, metavar="N", help="the same as --slots; 0: none here")
+    parser.add_argument(
+        "--workers", type=int, metavar="N", help="the same as --slots; 0: only what needs this disk"
+    )
     parser.add_argument("--host", metavar="ADDRESS", help="listen there (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, metavar="N", help="listen there (default: 8080); 0: any free one")
     add_common(parser)
@@ -52,7 +55,8 @@ async def serve(options: argparse.Namespace) -> int:
             settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:
-                if slots == 0:
+                stages = options.stages or (on_this_disk(pipelines) if slots == 0 else ())
+                if slots == 0 and not stages:
                     http.add_done_callback(lambda _: asked.set())
                     with stop_on_signal(asked.set):
                         await asked.wait()
@@ -60,9 +64,9 @@ async def serve(options: argparse.Namespace) -> int:
                 worker = app.worker(
                     sources,
                     worker_id=local_worker_id(settings),
-                    slots=slots,
+                    slots=slots if slots is None else max(slots, 1),
                     processes=options.processes,
-                    stages=options.stages or (),
+                    stages=stages,
                     capabilities=options.capability or (),
                 )
 
@@ -81,6 +85,16 @@ async def serve(options: argparse.Namespace) -> int:
                 stop.set()
                 await looping
     return 0
+
+
+def on_this_disk(pipelines: Mapping[str, Pipeline]) -> list[str]:
+    """The stages that nobody elsewhere can run."""
+    return [
+        f"{pipeline.name}/{stage.name}"
+        for pipeline in pipelines.values()
+        for stage in pipeline.stages.values()
+        if STORAGE in stage.requires
+    ]
 
 
 @contextlib.contextmanager

@@ -1,14 +1,15 @@
-"""`takeup workers`: lists workers, drains, disables and enables them."""
+"""`takeup workers`: lists and registers workers, drains, disables and enables them, ends their keys."""
 
 import argparse
 from typing import Any
 
-from takeup.cli.options import add_action, later
+from takeup.cli.options import add_action, add_capability, later
 
 CHANGES = {
     "drain": "give workers nothing new; they finish what they hold",
     "disable": "switch workers off; what they hold is taken back when its lease is over",
     "enable": "switch workers on again",
+    "revoke": "end every key of workers elsewhere; they are refused a second later at the latest",
 }
 
 
@@ -17,10 +18,13 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     listing = _action(actions, "list", "list workers with their load")
     listing.add_argument("--all", action="store_true", help="those that are offline, too")
+    register = _action(actions, "register", "make a worker elsewhere known; its key is printed this once")
+    register.add_argument("name", metavar="NAME", help="what people call it")
+    add_capability(register)
     for name, text in CHANGES.items():
         change = _action(actions, name, text)
         change.add_argument("workers", nargs="+", metavar="ID", help="a worker's id")
-        if name != "drain":
+        if name in ("disable", "enable"):
             change.add_argument("--reason", metavar="TEXT", help="kept in the audit log")
 
 

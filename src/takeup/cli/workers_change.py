@@ -3,10 +3,12 @@
 import argparse
 from collections.abc import Callable
 
+from takeup.cli.keys_change import all_keys
 from takeup.cli.opening import open_store
 from takeup.cli.printing import age, line, plain, print_json, table
 from takeup.core.errors import IllegalMove
 from takeup.core.model import Worker
+from takeup.engine.enrolment import enrol
 from takeup.store.ops.read import PAGE_MAX
 from takeup.store.store import ReadStore, Store
 
@@ -51,6 +53,27 @@ def status_of(worker: Worker) -> str:
     if worker.disabled:
         return "disabled"
     return worker.status
+
+
+async def register(options: argparse.Namespace) -> int:
+    """Make a worker known and print its key."""
+    async with open_store(options) as (store, _):
+        worker_id, key = await enrol(store, options.name, capabilities=options.capability or ())
+    if options.json:
+        print_json({"worker_id": worker_id, "api_key": key.text})
+    else:
+        line(key.text)
+    return 0
+
+
+async def revoke(options: argparse.Namespace) -> int:
+    """End every key of these workers."""
+    async with open_store(options) as (store, _):
+        await _look(store, options.workers)
+        keys = [key for key in await all_keys(store.keys) if key.worker_id in options.workers]
+        ended = [key.worker_id for key in keys if key.revoked_at is None and await store.keys.revoke(key.id)]
+    _tell(options, [worker_id for worker_id in ended if worker_id], "has no key any more", "had no key")
+    return 0
 
 
 async def drain(options: argparse.Namespace) -> int:

@@ -64,6 +64,22 @@ class InvalidResult(InvalidInput):
     help = "Return JSON; a stage that others split by must return {'segments': [...]}."
 
 
+class BadArchive(InvalidInput):
+    """A packed folder that was sent is not what may be unpacked; nothing of it was kept."""
+
+    help = "Pack plain files with relative names, of the kinds that streams have, into one gzipped tar."
+
+
+class WrongChecksum(BadArchive):
+    """What arrived is not what the sender said he would send."""
+
+    help = "Send it again; if it happens again, say the SHA-256 and the size of what is really sent."
+
+    @property
+    def code(self) -> str:
+        return "checksum"
+
+
 class NotFound(TakeupError):
     """No row has this id."""
 

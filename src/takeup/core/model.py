@@ -219,6 +219,19 @@ class Brief(NamedTuple):
     subject: str | None
 
 
+class HeldTask(NamedTuple):
+    """A task that is held now, as far as its holder's files and words are concerned."""
+
+    task_id: int
+    job_id: str
+    pipeline: str
+    stage: str
+    segment: int | None
+    generation: int
+    lease_s: float
+    brief: Brief
+
+
 class MadeInput(NamedTuple):
     """What one finished task of a needed stage made: its result, and the key of each file."""
 

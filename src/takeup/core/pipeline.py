@@ -50,13 +50,24 @@ class Pipeline:
     """A named graph of stages; declaring a stage checks it at once, so a bad graph never reaches a store."""
 
     def __init__(
-        self, name: str, *, key: Sequence[str] = (), lease: str | float = "5m", version: int = 1
+        self,
+        name: str,
+        *,
+        key: Sequence[str] = (),
+        files: Sequence[str] = (),
+        lease: str | float = "5m",
+        version: int = 1,
     ) -> None:
-        """Start an empty pipeline; `key` names the spec fields that make up a job's subject."""
+        """Start an empty pipeline.
+
+        `key` names the spec fields that make up a job's subject, `files` those that are paths of files on the
+        server, which a worker that is elsewhere may fetch: `ctx.file(NAME)` is such a file, wherever it runs.
+        """
         if not NAME.match(name):
             raise InvalidPipeline(f"pipeline name {name!r} must match {NAME.pattern}")
         self.name = name
         self.key = tuple(key)
+        self.files = tuple(files)
         self.version = version
         self.lease_s = check_lease_s(parse_duration(lease))
         self.stages: dict[str, Stage] = {}

@@ -1,18 +1,17 @@
 """How a task's time with this worker ends: what is reported, what becomes visible, what is cleaned away."""
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 from takeup.artifacts import manifest
-from takeup.artifacts.layout import TaskFolder, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
-from takeup.core.errors import InvalidInput, NotFound, TakeupError
-from takeup.core.model import Answer, Artifact, Completion, Failure, Fate, InputPage
+from takeup.core.errors import InvalidInput, LeaseLost, TakeupError
+from takeup.core.model import Answer, Artifact, Completion, Failure
 from takeup.core.points import point
 from takeup.core.report import check_after_s
+from takeup.engine.carrier import Carrier
 from takeup.engine.holding import Holding
 from takeup.engine.notes import Notes
 from takeup.engine.reporter import Ending, Release, Reporter
@@ -25,10 +24,13 @@ log = logger("worker")
 class Endings:
     """Turns what runners say, or that they died, into reports; and answers into files."""
 
-    def __init__(self, reporter: Reporter, notes: Notes, places: tuple[LocalArtifacts, Scratch]) -> None:
-        """`places` are where outputs and scratch files are."""
+    def __init__(
+        self, reporter: Reporter, notes: Notes, carrier: Carrier, places: tuple[LocalArtifacts, Scratch]
+    ) -> None:
+        """`places` are those of outputs and scratch; the carrier takes outputs to where they belong."""
         self._reporter = reporter
         self._notes = notes
+        self._carrier = carrier
         self._artifacts, self._scratch = places
         self._cleaning: set[asyncio.Task[Any]] = set()
 
@@ -40,9 +42,26 @@ class Endings:
             self.keep(asyncio.create_task(asyncio.to_thread(self._scratch.drop, holding.folder)))
         if ending is None:
             self.stopped(holding)
-        else:
+        elif ending.key is None:
             point("worker.before complete")
             self._reporter.add(ending)
+        else:
+            self.keep(asyncio.create_task(self._hand_in(ending)))
+
+    async def _hand_in(self, ending: Ending) -> None:
+        """Report an end whose outputs have to be where they belong before."""
+        holding = ending.holding
+        try:
+            await self._carrier.take(ending)
+        except (TakeupError, OSError) as error:
+            if isinstance(error, LeaseLost) or holding.stopping is not None:
+                self.stopped(holding)
+                return
+            retryable = error.retryable if isinstance(error, TakeupError) else True
+            failure = Failure(holding.lease.held, f"its outputs were not taken: {error}", retryable)
+            ending = Ending(holding, failure)
+        point("worker.before complete")
+        self._reporter.add(ending)
 
     def stopped(self, holding: Holding) -> None:
         """A task that was told to stop is over; only where the token still holds is that reported."""
@@ -82,7 +101,7 @@ class Endings:
         """The source answered, or the lease ran out before it could."""
         is_won = answer is not None and answer.accepted and isinstance(ending.report, Completion)
         if is_won and ending.key is not None:
-            self.keep(asyncio.create_task(asyncio.to_thread(self._publish, ending)))
+            self.keep(asyncio.create_task(asyncio.to_thread(self._carrier.keep, ending)))
         elif not is_won:
             if isinstance(ending.report, Completion):
                 reason = "too late" if answer is None else answer.reason
@@ -101,43 +120,10 @@ class Endings:
         while self._cleaning:
             await asyncio.gather(*self._cleaning, return_exceptions=True)
 
-    def unpublished(self, page: InputPage) -> list[list[TaskFolder]]:
-        """For each of these inputs that is not visible, the folders that may hold it."""
-        found = []
-        for made in page.made:
-            if made.files and not self._is_visible(next(iter(made.files.values()))):
-                staged = self._artifacts.staged()
-                found.append([f for f in staged if (f.task_id, f.epoch) == (made.task_id, made.epoch)])
-        return found
-
-    def publish_late(self, fate: Fate) -> None:
-        """Make visible what won, for a maker that did not come to it."""
-        if fate.fate == "won" and fate.object_key is not None:
-            with contextlib.suppress(TakeupError):
-                self._artifacts.publish(TaskFolder(*fate.folder), split_key(fate.object_key)[0])
-
-    def _is_visible(self, key: str) -> bool:
-        try:
-            self._artifacts.open_path(key)
-        except NotFound:
-            return False
-        return True
-
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._cleaning.discard(task)
         if not task.cancelled() and task.exception() is not None:
             log.error("cleaning up failed; the sweep will do it", error=str(task.exception()))
-
-    def _publish(self, ending: Ending) -> None:
-        point("worker.before publish")
-        try:
-            found = self._artifacts.publish(ending.holding.folder, ending.key or "")
-        except TakeupError as error:
-            log.exception("outputs not published", **ending.holding.about, error=str(error))
-            return
-        if not found:
-            log.error("outputs not found", **ending.holding.about, key=ending.key)
-        point("worker.after publish")
 
     def _clean(self, holding: Holding) -> None:
         self.keep(asyncio.create_task(asyncio.to_thread(self._remove, holding)))

@@ -145,7 +145,7 @@ class Reporter:
         log.error("report refused", error=str(error))
         if isinstance(ending.report, Completion):
             text = f"its result cannot be stored: {error}"
-            failure = Failure(ending.holding.lease.held, text, retryable=False)
+            failure = Failure(ending.holding.lease.held, text, error.retryable)
             self.add(Ending(ending.holding, failure))
         else:
             self._settle([(ending, None)])

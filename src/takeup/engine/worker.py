@@ -12,10 +12,11 @@ from typing import Any
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import InvalidPipeline, TakeupError
-from takeup.core.model import Answer, Lease, WorkerSpec
+from takeup.core.model import Answer, Brief, Lease, WorkerSpec
 from takeup.core.report import check_percent
 from takeup.dispatch.bell import Bell
 from takeup.engine.answers import Answers
+from takeup.engine.carrier import Carrier, LocalCarrier
 from takeup.engine.claimer import Claimer
 from takeup.engine.clock import boot_clock
 from takeup.engine.endings import Endings
@@ -34,6 +35,7 @@ from takeup.telemetry.redact import presentable
 CANCEL_GRACE_S = 1.0
 WATCH_TICK_S = 0.25
 LEAVE_TIMEOUT_S = 2.0
+UNKNOWN = Brief({}, None)
 
 log = logger("worker")
 
@@ -47,9 +49,10 @@ class Worker:
         options: WorkerOptions,
         bell: Bell,
         *,
+        carrier: Callable[[LocalArtifacts], Carrier] | None = None,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """Nothing happens before `run`."""
+        """Nothing happens before `run`; without a carrier the worker works on the storage itself."""
         self.options = options
         self.id = options.spec.id
         self.hand = Hand()
@@ -67,8 +70,9 @@ class Worker:
         )
         self._notes = Notes(source, clock)
         self._reporter = Reporter(source, self.id, clock=clock, settle=self._settle)
-        self._endings = Endings(self._reporter, self._notes, (self._artifacts, self._scratch))
-        self._answers = Answers(source, self.runners, self._endings, clock)
+        files = carrier(self._artifacts) if carrier else LocalCarrier(source, self._artifacts, clock)
+        self._endings = Endings(self._reporter, self._notes, files, (self._artifacts, self._scratch))
+        self._answers = Answers(source, self.runners, files, clock)
         self._keeper = Keeper(
             source,
             self.id,
@@ -231,7 +235,8 @@ class Worker:
             holding.note = None if frame["note"] is None else presentable(str(frame["note"]))
             holding.has_news = True
         elif frame["op"] == "ask":
-            self._endings.keep(asyncio.create_task(self._answers.give(runner, holding, frame)))
+            brief = self._claimer.jobs.get(holding.lease.job_id, UNKNOWN)
+            self._endings.keep(asyncio.create_task(self._answers.give(runner, holding, frame, brief)))
         else:
             self._notes.add(holding, frame)
 

@@ -4,23 +4,25 @@ from typing import Any
 
 from takeup.core.pipeline import Pipeline, StageFunction
 from takeup.core.policy import RetryPolicy
+from takeup.core.remote import STORAGE
 from takeup.stages import checking, streaming, transcoding
 
 PATIENCE = RetryPolicy(max_attempts=25, initial_s=1.0, cap_s=60.0)
 """Every death of a worker costs the tasks it held an attempt, and a machine may die often; what is wrong with
 a source is told at once."""
-VERSION = 2
+VERSION = 3
 
 
 def pipeline(name: str, *, is_early: bool) -> Pipeline:
     """The stages of a transcode; what they make for each other is removed when the stream is published."""
-    made = Pipeline(name, lease="1m", version=VERSION)
+    made = Pipeline(name, files=("source",), lease="1m", version=VERSION)
 
     def add(name: str, function: StageFunction, *needs: str, **options: Any) -> None:
         made.stage(name=name, needs=needs, retries=PATIENCE, **options)(function)
 
-    add("validate", transcoding.validate, phase="validating")
-    add("plan", transcoding.make_plan, "validate", phase="planning", temporary=True)
+    here = {STORAGE}  # these read all of the source or make the folder that is served, and take little time
+    add("validate", transcoding.validate, phase="validating", requires=here)
+    add("plan", transcoding.make_plan, "validate", phase="planning", temporary=True, requires=here)
     encoded = ["first", "encode"] if is_early else ["encode"]
     for stage in encoded:
         add(stage, transcoding.encode_segment, "plan", each="segment", stall="1h", temporary=True)
@@ -28,11 +30,12 @@ def pipeline(name: str, *, is_early: bool) -> Pipeline:
     add("texts", streaming.make_texts, "plan", temporary=True)
     beside = ["plan", "sound", "texts"]
     if is_early:
-        add("early", streaming.publish_early, "first", *beside)
+        add("early", streaming.publish_early, "first", *beside, requires=here)
     out = "uploading_outputs"
-    add("package", streaming.make_package, *encoded, *beside, phase=out, temporary=True)
-    add("check", checking.check_package, "package", "plan", phase=out)
-    add("publish", streaming.publish, "package", "check", *(["early"] if is_early else []), phase=out)
+    add("package", streaming.make_package, *encoded, *beside, phase=out, temporary=True, requires=here)
+    add("check", checking.check_package, "package", "plan", phase=out, requires=here)
+    served = ["package", "check", *(["early"] if is_early else [])]
+    add("publish", streaming.publish, *served, phase=out, requires=here)
     return made
 
 

@@ -72,10 +72,16 @@ def planned_source(ctx: Any, stored: Stored) -> Source:
     """The source, if it is still what was planned for."""
     if stored.is_copied:
         return look_at(ctx.inputs["plan"].path(COPY))
-    source = look_at(Path(text_of(ctx, "source")))
+    source = handed_in(ctx)
     if stored.source != source.version:
         raise MediaError(f"{source.path.name} was changed after its plan was made; submit it again")
     return source
+
+
+def handed_in(ctx: Any) -> Source:
+    """The file that is to be transcoded."""
+    text_of(ctx, "source")
+    return look_at(ctx.file("source"))
 
 
 def known_frames(ctx: Any) -> Index | None:

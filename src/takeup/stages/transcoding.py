@@ -18,7 +18,7 @@ from takeup.media.errors import MediaError
 from takeup.media.ladder import early_rungs
 from takeup.media.plan import Picture, Plan, plan
 from takeup.media.probe import Probe, probe
-from takeup.media.source import Source, look_at
+from takeup.media.source import Source
 from takeup.media.survey import survey
 from takeup.media.tools import Progress
 from takeup.stages import former
@@ -27,6 +27,7 @@ from takeup.stages.planned import (
     FRAMES,
     PLAN,
     Stored,
+    handed_in,
     names_of,
     planned_source,
     seconds_of,
@@ -47,7 +48,7 @@ async def validate(ctx: Any) -> dict[str, Any]:
         raise InvalidSpec("the spec of a transcode needs 'publish_to': the absolute path of a folder")
     names_of(ctx, "rungs")
     seconds_of(ctx, "segment_s")
-    source = look_at(Path(text_of(ctx, "source")))
+    source = handed_in(ctx)
     return about(source, await probe(tools_for(ctx), source))
 
 
@@ -76,7 +77,7 @@ def about(source: Source, found: Probe) -> dict[str, Any]:
 async def make_plan(ctx: Any) -> dict[str, Any]:
     """Look into the source and lay out all that is to be made of it."""
     wanted = profile.load(text_of(ctx, "profile", DEFAULT_PROFILE))
-    source = look_at(Path(text_of(ctx, "source")))
+    source = handed_in(ctx)
     tools = tools_for(ctx)
     found = await survey(tools, source, ctx.output(COPY))
     chosen_profile = await choose(tools.binaries, wanted)

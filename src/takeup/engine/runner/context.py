@@ -123,6 +123,11 @@ class Context:
         """Log lines of this attempt."""
         return Log(self._tell)
 
+    def file(self, name: str) -> Path:
+        """The file whose path stands in the spec under this name; fetched, if this worker is elsewhere."""
+        question = {"id": self.task_id, "epoch": self.folder.epoch, "file": name}
+        return Path(self._channel.ask(question))
+
     @property
     def scratch(self) -> Path:
         """A directory of this attempt alone, removed when it ends."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from takeup.core.ids import nonce_hash
-from takeup.core.model import Brief, Fate, Glance, Held, InputPage, Lease, MadeInput
+from takeup.core.model import Brief, Fate, Glance, Held, HeldTask, InputPage, Lease, MadeInput
 from takeup.store.op import Op, Row, query
 
 INPUTS_PAGE = 500
@@ -22,7 +22,7 @@ def brief_of(row: Row) -> Brief:
     return Brief(json.loads(row["spec"]), row["subject"])
 
 
-def inputs(lease: Lease, needs: str, after: int) -> Op[InputPage]:
+def inputs(lease: Lease | HeldTask, needs: str, after: int) -> Op[InputPage]:
     """A page of what a needed stage made: for the same segment, or for all of them in their order.
 
     No stage needs itself, so its own name asks for what it made in an earlier run that failed.

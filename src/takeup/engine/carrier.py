@@ -1,0 +1,110 @@
+"""How files come to a task and go from it: on the storage itself, or over HTTP for a worker elsewhere."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from takeup.artifacts.layout import TaskFolder, split_key
+from takeup.artifacts.local import LocalArtifacts
+from takeup.core.errors import InvalidInput, NotFound, TakeupError
+from takeup.core.model import Brief, Fate, InputPage
+from takeup.core.points import point
+from takeup.engine.holding import Holding
+from takeup.engine.reporter import Ending
+from takeup.engine.source import Source
+from takeup.telemetry.logs import logger
+
+INPUT_WAIT_S = 10.0
+INPUT_LOOK_S = 0.05
+
+log = logger("carrier")
+
+
+class Carrier(Protocol):
+    """Brings what a task needs and takes what it made."""
+
+    async def bring(self, holding: Holding, page: InputPage) -> None:
+        """Let the files of these inputs be on this machine's storage."""
+        ...
+
+    async def fetch(self, holding: Holding, brief: Brief, name: str) -> Path:
+        """The local file that the spec of the job names so."""
+        ...
+
+    async def take(self, ending: Ending) -> None:
+        """Bring sealed outputs to where their completion can be accepted; before that is reported."""
+        ...
+
+    def keep(self, ending: Ending) -> None:
+        """The completion was accepted: let its outputs be where others find them."""
+        ...
+
+
+class LocalCarrier:
+    """For who works on the storage: nothing is carried, only made visible."""
+
+    def __init__(self, source: Source, artifacts: LocalArtifacts, clock: Callable[[], float]) -> None:
+        self._source = source
+        self._artifacts = artifacts
+        self._clock = clock
+
+    async def bring(self, holding: Holding, page: InputPage) -> None:
+        """Wait until the files are visible, and publish them if nobody else does."""
+        del holding
+        deadline = self._clock() + INPUT_WAIT_S
+        while missing := await asyncio.to_thread(self._unpublished, page):
+            folders = [folder for staged in missing for folder in staged]
+            for fate in await self._source.fates(folders) if folders else ():
+                await asyncio.to_thread(self._publish_late, fate)
+            if self._clock() > deadline:
+                raise NotFound("the files of an input are not in the storage of this worker")
+            await asyncio.sleep(INPUT_LOOK_S)
+
+    async def fetch(self, holding: Holding, brief: Brief, name: str) -> Path:
+        """The path is what the spec says."""
+        del holding
+        place = brief.spec.get(name)
+        if not isinstance(place, str) or not place:
+            raise InvalidInput(f"the spec names no file as {name!r}")
+        return Path(place)
+
+    async def take(self, ending: Ending) -> None:
+        """The outputs are where they belong."""
+
+    def keep(self, ending: Ending) -> None:
+        """Publish them."""
+        point("worker.before publish")
+        try:
+            found = self._artifacts.publish(ending.holding.folder, ending.key or "")
+        except TakeupError as error:
+            log.exception("outputs not published", **ending.holding.about, error=str(error))
+            return
+        if not found:
+            log.error("outputs not found", **ending.holding.about, key=ending.key)
+        point("worker.after publish")
+
+    def _unpublished(self, page: InputPage) -> list[list[TaskFolder]]:
+        """For each of these inputs that is not visible, the folders that may hold it."""
+        found = []
+        for made in page.made:
+            if made.files and not is_visible(self._artifacts, next(iter(made.files.values()))):
+                staged = self._artifacts.staged()
+                found.append([f for f in staged if (f.task_id, f.epoch) == (made.task_id, made.epoch)])
+        return found
+
+    def _publish_late(self, fate: Fate) -> None:
+        """Make visible what won, for a maker that did not come to it."""
+        if fate.fate == "won" and fate.object_key is not None:
+            with contextlib.suppress(TakeupError):
+                self._artifacts.publish(TaskFolder(*fate.folder), split_key(fate.object_key)[0])
+
+
+def is_visible(artifacts: LocalArtifacts, key: str) -> bool:
+    """Whether a file is there by its key."""
+    try:
+        artifacts.open_path(key)
+    except NotFound:
+        return False
+    return True
