@@ -52,5 +52,6 @@ class Browser:
         for header in answer.headers.get_list("set-cookie"):
             ((name, self.morsel),) = SimpleCookie(header).items()
             self.cookie = f"{name}={self.morsel.value}" if self.morsel["max-age"] != "0" else ""
-        if answer.headers.get("content-type") == "application/json" and isinstance(answer.json(), dict):
+        is_json = bool(answer.content) and answer.headers["content-type"] == "application/json"
+        if is_json and isinstance(answer.json(), dict):
             self.token = answer.json().get("csrf_token") or self.token

@@ -27,6 +27,21 @@ from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
 ABOUT = "Jobs, workers, keys, people and the calls of workers. Errors are problem documents (RFC 9457)."
+ROUTERS = (
+    jobs.router,
+    progress.router,
+    workers.workers,
+    workers.keys,
+    people.router,
+    login.strangers,
+    login.own,
+    worker_calls.entrance,
+    worker_calls.router,
+    worker_files.router,
+    events.router,
+    health.router,
+    web.router,
+)
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -43,7 +58,9 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(api.routes))
+    api.add_middleware(
+        Edge, hosts=hosts, rooms=rooms_of(route for router in ROUTERS for route in router.routes)
+    )
     return api
 
 
@@ -57,20 +74,6 @@ def routes() -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
     )
-    for router in (
-        jobs.router,
-        progress.router,
-        workers.workers,
-        workers.keys,
-        people.router,
-        login.strangers,
-        login.own,
-        worker_calls.entrance,
-        worker_calls.router,
-        worker_files.router,
-        events.router,
-        health.router,
-        web.router,
-    ):
+    for router in ROUTERS:
         api.include_router(router)
     return api

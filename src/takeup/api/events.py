@@ -27,7 +27,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("", response_class=EventStream, responses={**STREAM, **LOOK})
+@router.get("", status_code=HTTPStatus.OK, response_class=EventStream, responses={**STREAM, **LOOK})
 async def events(
     request: Request,
     _caller: Follower,

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 import sys
-from collections.abc import MutableMapping
+from collections.abc import AsyncIterator, MutableMapping
 
 from takeup.api.passwords import hash_of
 from takeup.app import App
@@ -41,7 +41,14 @@ def take_secret(environment: MutableMapping[str, str]) -> str | None:
     return secret
 
 
-async def let_first_in(app: App, opened: socket.socket, secret: str | None) -> None:
+@contextlib.asynccontextmanager
+async def first_admin(app: App, opened: socket.socket, secret: str | None) -> AsyncIterator[None]:
+    """Before anybody is answered there is an admin, or a way to become one."""
+    await _let_in(app, opened, secret)
+    yield
+
+
+async def _let_in(app: App, opened: socket.socket, secret: str | None) -> None:
     """As long as there is no admin: make one, or print one line with the link to become one."""
     people = app.store.people
     if secret is not None:

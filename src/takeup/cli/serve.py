@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
 
 async def serve(options: argparse.Namespace) -> int:
     """Run until a signal; the first lets tasks finish, the second hands them back."""
-    from takeup.cli.first_admin import let_first_in, take_secret  # noqa: PLC0415 - see below
+    from takeup.cli.first_admin import first_admin, take_secret  # noqa: PLC0415 - see below
 
     settings = settings_of(options, "host", "port")
     secret = take_secret(os.environ)
@@ -50,8 +50,11 @@ async def serve(options: argparse.Namespace) -> int:
     pipelines = load_all(sources)
     stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir), opened_socket(settings) as opened:
-        async with open_app(settings) as app, answering(app, pipelines, opened) as http:
-            await let_first_in(app, opened, secret)
+        async with (
+            open_app(settings) as app,
+            first_admin(app, opened, secret),
+            answering(app, pipelines, opened) as http,
+        ):
             settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:
