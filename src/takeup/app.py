@@ -181,8 +181,8 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        others = [self.archiver(), self.video_keeper(), *self.schedulers(pipelines), *self.webhook_loops()]
-        return [*self.job_loops(), *others]
+        keeping: list[Loop] = [self.archiver(), self.video_keeper()]
+        return [*self.job_loops(), *keeping, *self.schedulers(pipelines), *self.webhook_loops()]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""

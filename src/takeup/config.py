@@ -103,6 +103,10 @@ class Settings:
     )
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
+    insecure_cookies: bool = setting(
+        default=False,
+        doc="Let people log in over plain HTTP from other machines, in a network that you trust.",
+    )
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
@@ -191,6 +195,8 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _parse(name: str, kind: Any, value: Any) -> Any:
     """The value as its kind; text is read, but a number is not cut and nothing but text becomes text."""
+    if kind is bool:
+        return _parse_switch(name, value)
     words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
     wanted = {int: (int, str), float: (int, float, str), str: (str,), Path: (str, Path)}
     shown = "what it is" if "secret" in name.lower() else repr(value)
@@ -201,6 +207,14 @@ def _parse(name: str, kind: Any, value: Any) -> Any:
         return kind(value)
     except ValueError:
         raise wrong from None
+
+
+def _parse_switch(name: str, value: Any) -> bool:
+    """A switch, as TOML has it or as text."""
+    found = {"true": True, "false": False}.get(str(value).strip().lower())
+    if found is None or not isinstance(value, bool | str):
+        raise InvalidSetting(f"{name} must be true or false, not {value!r}")
+    return found
 
 
 def _check(settings: Settings) -> None:

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 
-from takeup.api.access import Follower, Gate
+from takeup.api.access import Follower
+from takeup.api.gate import Gate
 from takeup.api.jobs import LOOK, app_of
 from takeup.api.sse import MEDIA_TYPE, EventStream, Line, Pulse
 from takeup.api.strict import StrictRoute

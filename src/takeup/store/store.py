@@ -55,6 +55,7 @@ from takeup.store.ops import (
     report,
     worker,
 )
+from takeup.store.people import PeopleStore
 from takeup.store.schedules import SchedulerStore
 from takeup.store.videos import UploadStore, VideoStore
 from takeup.store.webhooks import CourierStore, WebhookStore
@@ -334,6 +335,7 @@ class Store:
         self.keys = KeyStore(driver, random)
         self.videos = VideoStore(driver, random)
         self.uploads = UploadStore(driver, random)
+        self.people = PeopleStore(driver, random)
         self.feed = FeedStore(driver)
         self.webhooks = WebhookStore(driver, random)
         self.courier = CourierStore(driver)

@@ -10,7 +10,7 @@ _NAMED = re.compile(
     rf"(?i)({_WORD}[\w-]{{0,40}}[\"']?\s{{0,4}}[=:]\s{{0,4}}[\"']?)(?!\[hidden\])[^\s\"'&,;]+"
 )
 _FLAG = re.compile(rf"(?i)((?<![\w-])--?[\w-]{{0,40}}{_WORD}[\w-]{{0,40}}[\"']?\s{{1,4}})(?!\[hidden\]|-)\S+")
-_KEY = re.compile(r"takeup_(wrk|key)_([0-9a-f]{1,12})_[0-9A-Za-z]{8,}")
+_KEY = re.compile(r"takeup_(wrk|key|ses|set)_([0-9a-f]{1,12})_[0-9A-Za-z]{8,}")
 _SIGNING = re.compile(r"whsec_[A-Za-z0-9+/=_-]{8,}")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s{1,4}[A-Za-z0-9._~+/=-]{8,}")
 
