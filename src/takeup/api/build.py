@@ -50,8 +50,6 @@ ROUTERS = (
     web.router,
 )
 ABOUT = "Jobs, videos, people, keys, webhooks and workers. Errors are problem documents (RFC 9457)."
-    "Jobs, videos, people, keys, webhooks and workers of a Takeup. Errors are problem documents (RFC 9457)."
-)
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
