@@ -98,6 +98,7 @@ def settings_page() -> str:
 
 def _default(value: object) -> str:
     text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
     return f"`{text}`" if text else "empty"
 
 

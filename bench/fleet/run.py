@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fleet.workers import Fleet, Seen
+from bench.fleet.workers import TASK_S, Fleet, Seen
 from bench.machine import describe
 from bench.tables import about_lines, row
 from bench.turns import SERVER_SETTINGS
@@ -29,8 +29,6 @@ from tests.services import PostgresServer
 
 RESULTS = Path(__file__).parents[1] / "results"
 SIZES, QUICK_SIZES = (500, 1000, 2000, 3000), (50, 100)
-RAMP_S, WINDOW_S = 30.0, 60.0
-QUICK_RAMP_S, QUICK_WINDOW_S = 2.0, 12.0
 START_S_MAX = 30.0
 P99_MS_MAX = 250.0
 WORKERS_WANTED = 2000
@@ -60,6 +58,17 @@ COLUMNS = (
 
 idle = Pipeline("idle", lease="5m")
 idle.stage(name="only")(lambda _: None)
+
+
+class Pace(NamedTuple):
+    """How fast more workers come, how long is looked, and how long a task takes, in seconds."""
+
+    ramp_s: float
+    window_s: float
+    task_s: float
+
+
+PACE, QUICK_PACE = Pace(30.0, 60.0, TASK_S), Pace(2.0, 12.0, 4.0)
 
 
 class Step(NamedTuple):
@@ -118,23 +127,21 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-async def measure(
-    url: str, folder: Path, sizes: tuple[int, ...], ramp_s: float, window_s: float
-) -> list[Step]:
+async def measure(url: str, folder: Path, sizes: tuple[int, ...], pace: Pace) -> list[Step]:
     store = await Store.open(url, upgrade=True)
     keys = [(await enrol(store, f"sim-{n}"))[1].text for n in range(sizes[-1])]
     steps = []
     with served(url, folder) as (server, port):
         seen = Seen()
-        fleet = Fleet("127.0.0.1", port, seen)
+        fleet = Fleet("127.0.0.1", port, seen, task_s=pace.task_s)
         try:
             for size in sizes:
                 await store.operator.submit([NewJob(idle, {}) for _ in range(TASKS_A_WORKER * size)])
-                await fleet.grow(keys[len(fleet) : size], ramp_s)
-                await asyncio.sleep(ramp_s / 2)
+                await fleet.grow(keys[len(fleet) : size], pace.ramp_s)
+                await asyncio.sleep(pace.ramp_s / 2)
                 seen.seconds, seen.errors, seen.completed, seen.is_counting = {}, [], 0, True
                 before, began = cpu_s(server.pid), time.monotonic()
-                await asyncio.sleep(window_s)
+                await asyncio.sleep(pace.window_s)
                 seen.is_counting = False
                 share = (cpu_s(server.pid) - before) / (time.monotonic() - began)
                 counts = await store.read.worker_counts()
@@ -148,7 +155,7 @@ async def measure(
     return steps
 
 
-def markdown(steps: list[Step], about: dict[str, str]) -> str:
+def markdown(steps: list[Step], pace: Pace, about: dict[str, str]) -> str:
     held = max((step.workers for step in steps if step.holds), default=0)
     verdict = "met" if held >= WORKERS_WANTED else "MISSED"
     lines = [
@@ -168,7 +175,7 @@ def markdown(steps: list[Step], about: dict[str, str]) -> str:
         took = {name: percentile(found, 99) * 1000 for name, found in step.seconds.items()}
         claim = f"{percentile(step.seconds.get('claim', []), 50) * 1000:.0f} / {took.get('claim', 0):.0f}"
         others = (f"{took.get(name, 0):.0f}" for name in ("progress", "complete", "heartbeat"))
-        rate = f"{count / WINDOW_S:.0f}"
+        rate = f"{count / pace.window_s:.0f}"
         lines.append(
             row(step.workers, rate, claim, *others, len(step.errors), step.lost, f"{step.server_cpu:.0%}")
         )
@@ -184,18 +191,18 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", type=int, help="so many workers, one after the other")
     args = parser.parse_args()
     sizes = tuple(sorted(args.sizes or (QUICK_SIZES if args.quick else SIZES)))
-    ramp_s, window_s = (QUICK_RAMP_S, QUICK_WINDOW_S) if args.quick else (RAMP_S, WINDOW_S)
+    pace = QUICK_PACE if args.quick else PACE
     started = time.monotonic()
     server = PostgresServer("postgres15", fsync=True, settings=SERVER_SETTINGS)
     try:
         with tempfile.TemporaryDirectory(prefix="takeup-fleet-") as folder:
             asyncio.run(server.create_database("fleet"))
-            steps = asyncio.run(measure(server.dsn("fleet"), Path(folder), sizes, ramp_s, window_s))
+            steps = asyncio.run(measure(server.dsn("fleet"), Path(folder), sizes, pace))
     finally:
         server.close()
     command = shlex.join(["make", "bench", "BENCH=fleet", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"])
     about = describe(server, ("takeup", "asyncpg", "fastapi", "uvicorn"), command, time.monotonic() - started)
-    page = markdown(steps, about)
+    page = markdown(steps, pace, about)
     print(page)
     if args.record:
         RESULTS.mkdir(exist_ok=True)

@@ -19,7 +19,10 @@ from takeup.core.plan import NewJob
 from takeup.core.remote import STORAGE
 from takeup.dispatch.bell import Bell, NotifyBell
 from takeup.dispatch.file_bell import FileBell
+from takeup.engine.alerting import Alerting
+from takeup.engine.announcing import announce
 from takeup.engine.archiver import Archiver
+from takeup.engine.endpoints import Endpoints, declared_by, poster_of
 from takeup.engine.feed import Feed
 from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
@@ -29,6 +32,7 @@ from takeup.engine.outbox import Deliver, Outbox
 from takeup.engine.receiving import Receiving
 from takeup.engine.recovery import Recovery
 from takeup.engine.scheduler import Scheduler
+from takeup.engine.sending import Sender
 from takeup.engine.sweeper import Sweeper
 from takeup.engine.videos.intake import Intake, Limits, look_with
 from takeup.engine.videos.keeper import VideoKeeper
@@ -85,7 +89,8 @@ class App:
         """Who carries out the messages of each topic, or of each family of topics."""
         forget = forget_outputs(LocalArtifacts(self.settings.storage), self.store.read.failed_before)
         note = note_streams(self.shelf, self.store.read)
-        return {topic: [forget, note] if topic in JOB_OVER else [note] for topic in OVER}
+        streams = {topic: [forget, note] if topic in JOB_OVER else [note] for topic in OVER}
+        return {**streams, "job.*": [announce(self.store.courier)]}
 
     @cached_property
     def intake(self) -> Intake:
@@ -113,6 +118,23 @@ class App:
             self.shelf,
             period_s=self.settings.sweep_interval,
         )
+
+    def endpoints(self) -> Endpoints:
+        """What adds webhooks."""
+        return Endpoints(self.store.webhooks, poster_of(self.settings))
+
+    def webhook_loops(self) -> list[Loop]:
+        """What finds alerts in the log, and what sends messages to webhooks."""
+        settings, courier = self.settings, self.store.courier
+        limit_s = settings.alert_rate_limit_seconds
+        sender = Sender(
+            courier,
+            poster_of(settings),
+            period_s=settings.webhook_interval,
+            limit_s=limit_s,
+            declared=(self.store.webhooks, declared_by(settings)),
+        )
+        return [Alerting(courier, period_s=settings.alert_interval, limit_s=limit_s), sender]
 
     def sweeper(self) -> Sweeper:
         """The loop that publishes and removes files."""
@@ -159,7 +181,8 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        return [*self.job_loops(), self.archiver(), self.video_keeper(), *self.schedulers(pipelines)]
+        keeping: list[Loop] = [self.archiver(), self.video_keeper()]
+        return [*self.job_loops(), *keeping, *self.schedulers(pipelines), *self.webhook_loops()]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
         """A worker for the pipelines of these sources."""
@@ -213,7 +236,16 @@ async def run_loops(loops: Sequence[Loop], stop: asyncio.Event) -> None:
     """Run loops until told to stop."""
     async with asyncio.TaskGroup() as group:
         for loop in loops:
-            group.create_task(keep_running(loop, stop, getattr(loop, "ear", None)))
+            group.create_task(_run(loop, stop))
+
+
+async def _run(loop: Loop, stop: asyncio.Event) -> None:
+    """Run one loop, and let end what it has under way."""
+    try:
+        await keep_running(loop, stop, getattr(loop, "ear", None))
+    finally:
+        if isinstance(loop, Sender):
+            await loop.settle()
 
 
 def local_worker_id(settings: Settings) -> str:

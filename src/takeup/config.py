@@ -24,7 +24,7 @@ MIB = 1 << 20
 SECRET_CHARS_MIN = 16
 ABOVE_ZERO = (
     "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
-    "upload_quota_count", "upload_quota_gb",
+    "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout",
 )  # fmt: skip
 """With 0 of these nothing would ever be done."""
 CHOICES = {
@@ -32,6 +32,8 @@ CHOICES = {
     "log_format": ("text", "json"),
     "sandbox": ("off", "best-effort", "required", "bubblewrap"),
     "stream_access": ("public", "key"),
+    "alert_webhook_format": ("standard", "slack", "discord"),
+    "webhook_http": ("refused", "allowed"),
 }
 
 
@@ -41,9 +43,9 @@ class InvalidSetting(InvalidInput):
     help = "Correct the setting that the message names: in takeup.toml, in the environment or in the flag."
 
 
-def setting(default: Any, doc: str, unit: str = "") -> Any:
-    """A field of `Settings` with what people read about it."""
-    return field(default=default, metadata={"doc": doc, "unit": unit})
+def setting(default: Any, doc: str, unit: str = "", *, is_secret: bool = False) -> Any:
+    """A field of `Settings` with what people read about it; a secret one is never shown."""
+    return field(default=default, repr=not is_secret, metadata={"doc": doc, "unit": unit})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +91,11 @@ class Settings:
         20_000.0, "How much one job may encode: frames times the pixels of all rungs.", "gigapixels"
     )
     server_url: str = setting("", "The server that a worker elsewhere works for: http(s)://HOST:PORT.")
-    worker_api_key: str = setting("", "The key of that worker, as `takeup workers register` printed it.")
+    worker_api_key: str = setting(
+        "", "The key of that worker, as `takeup workers register` printed it.", is_secret=True
+    )
     worker_admin_secret: str = setting(
-        "", "With this secret workers may register themselves over HTTP; empty: nobody may."
+        "", "With this secret workers may register themselves over HTTP; empty: nobody may.", is_secret=True
     )
     worker_claim_wait: float = setting(20.0, "How long a claim waits at the server for work.", "s")
     worker_cache_gb: float = setting(
@@ -99,6 +103,10 @@ class Settings:
     )
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
+    insecure_cookies: bool = setting(
+        default=False,
+        doc="Let people log in over plain HTTP from other machines, in a network that you trust.",
+    )
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
@@ -116,6 +124,22 @@ class Settings:
     sse_clients_max: int = setting(200, "How many may listen to live events of one server.", "connections")
     disk_reserve_mb: int = setting(
         64, "With less free space than this a worker claims nothing, and no file is received.", "MB"
+    )
+    webhook_interval: float = setting(1.0, "How often messages to webhooks are looked for.", "s")
+    webhook_allowed_networks: str = setting(
+        "",
+        "Networks that webhooks may call although they are not public, with commas between: 192.168.0.0/16.",
+    )
+    webhook_http: str = setting("refused", "Webhooks without TLS: refused or allowed.")
+    alert_interval: float = setting(5.0, "How often the log is read for alerts.", "s")
+    alert_webhook_url: str = setting("", "Where every alert is sent; empty: only to webhooks that want it.")
+    alert_webhook_secret: str = setting(
+        "", "What signs messages to it: whsec_ and base64; empty: they are not signed.", is_secret=True
+    )
+    alert_webhook_format: str = setting("standard", "How they are written: standard, slack or discord.")
+    alert_webhook_timeout: float = setting(10.0, "How long one call of a webhook may take.", "s")
+    alert_rate_limit_seconds: float = setting(
+        300.0, "How long an alert about the same subject is kept back; 0: not at all.", "s"
     )
 
     @property
@@ -171,15 +195,26 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def _parse(name: str, kind: Any, value: Any) -> Any:
     """The value as its kind; text is read, but a number is not cut and nothing but text becomes text."""
+    if kind is bool:
+        return _parse_switch(name, value)
     words = {int: "a whole number", float: "a number", str: "text", Path: "a path"}
     wanted = {int: (int, str), float: (int, float, str), str: (str,), Path: (str, Path)}
-    wrong = InvalidSetting(f"{name} must be {words[kind]}, not {value!r}")
+    shown = "what it is" if "secret" in name.lower() else repr(value)
+    wrong = InvalidSetting(f"{name} must be {words[kind]}, not {shown}")
     if isinstance(value, bool) or not isinstance(value, wanted[kind]):
         raise wrong
     try:
         return kind(value)
     except ValueError:
         raise wrong from None
+
+
+def _parse_switch(name: str, value: Any) -> bool:
+    """A switch, as TOML has it or as text."""
+    found = {"true": True, "false": False}.get(str(value).strip().lower())
+    if found is None or not isinstance(value, bool | str):
+        raise InvalidSetting(f"{name} must be true or false, not {value!r}")
+    return found
 
 
 def _check(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -51,8 +52,9 @@ async def app(url: str, tmp_path: Path, more_settings: Mapping[str, object]) -> 
         yield opened
 
 
-@pytest.fixture
-async def address(app: App) -> AsyncIterator[str]:
+@asynccontextmanager
+async def served(app: App) -> AsyncIterator[str]:
+    """Answers over this database; yields at which address."""
     stop = asyncio.Event()
     opened = listen("127.0.0.1", 0)
     running = asyncio.create_task(serve(build_api(app, {"flow": flow}), opened, stop))
@@ -60,6 +62,12 @@ async def address(app: App) -> AsyncIterator[str]:
     stop.set()
     await running
     opened.close()
+
+
+@pytest.fixture
+async def address(app: App) -> AsyncIterator[str]:
+    async with served(app) as found:
+        yield found
 
 
 @pytest.fixture

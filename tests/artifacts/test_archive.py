@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def refused(folder: Path, data: bytes, match: str = "", limits: Limits | None = None, **more: Any) -> None:
+def refused(folder: Path, data: bytes, match: str = ".", limits: Limits | None = None, **more: Any) -> None:
     with pytest.raises(BadArchive, match=match) as caught:
         extract(folder, data, limits, **more)
     assert (caught.value.http_status, caught.value.help) != (500, "")
@@ -225,7 +225,7 @@ def test_s63_sizes_are_bounded(folder: Path):
     two = packed(member(b"a.ts", b"x" * 600), member(b"b.ts", b"x" * 600))
     refused(folder, two, "more than 500 bytes", Limits(file_bytes=500))
     refused(folder, two, "1000 bytes together", Limits(all_bytes=1000))
-    refused(folder, packed(header(b"a.ts", 1 << 40)), "more than")
+    refused(folder, packed(header(b"a.ts", 8**11 - 1)), "more than")
 
 
 @pytest.mark.parametrize(

@@ -66,12 +66,13 @@ class Server:
             "--database",
             self._url,
         ]
-        self._running = subprocess.Popen(
-            [sys.executable, "-m", "takeup.cli.main", "serve", *options],
-            cwd=self._folder,
-            env=environment(TAKEUP_RECOVERY_INTERVAL="0.5"),
-            stderr=(self._folder / "server.log").open("a"),
-        )
+        with (self._folder / "server.log").open("a") as said:
+            self._running = subprocess.Popen(
+                [sys.executable, "-m", "takeup.cli.main", "serve", *options],
+                cwd=self._folder,
+                env=environment(TAKEUP_RECOVERY_INTERVAL="0.5"),
+                stderr=said,
+            )
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):

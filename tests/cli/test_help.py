@@ -8,7 +8,7 @@ import pytest
 from tests.cli.conftest import Cli, environment
 
 HEAVY = ("rich", "asyncpg", "duckdb", "takeup.engine", "takeup.store.store", "takeup.app")
-MINE = ("submit", "jobs", "workers", "control", "db", "verify", "doctor", "watch")
+MINE = ("submit", "jobs", "workers", "people", "control", "db", "verify", "doctor", "watch")
 LOADED = """
 import sys
 from takeup.cli.main import main

@@ -18,12 +18,13 @@ WAIT_S = 60.0
 class Served:
     """A server on a port of its own, in a folder of its own."""
 
-    def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "takeup.cli.main", "serve", "--port", "0", "--workers", "1"]
+    def __init__(self, folder: Path, workers: int = 1, **variables: str) -> None:
+        command = [sys.executable, "-m", "takeup.cli.main", "serve", "--port", "0", "--workers", str(workers)]
         self.process = subprocess.Popen(
             [*command, "--pipelines", "demo.py"],
             cwd=folder,
-            env=environment(TAKEUP_LOG_FORMAT="json"),
+            env=environment(TAKEUP_LOG_FORMAT="json", **variables),
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -69,9 +70,8 @@ def test_a_job_from_afar_is_run_to_its_end(tmp_path: Path, cli: Cli):
         assert (taken.returncode, "cannot be listened on" in taken.stderr) == (1, True)
     finally:
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(WAIT_S) == 0
-        assert served.process.stderr
-        served.process.stderr.close()
+        served.process.communicate(timeout=WAIT_S)
+        assert served.process.returncode == 0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 
 from takeup.core.control import Adoption
+from takeup.core.live import Watch
 from takeup.core.model import Completion, Failure, Held, Lease, Progress
 from takeup.core.plan import NewJob, plan_job
 from takeup.store.dialect import PARAMETER, Dialect
@@ -21,6 +22,7 @@ from takeup.store.ops import (
     claim,
     claim_task,
     control,
+    feed,
     operate,
     orchestrate,
     recover,
@@ -105,6 +107,9 @@ OPERATIONS: dict[str, Make] = {
     "claim by name": lambda s: claim_task.claim_task(claim_request("w1"), s.leases[-1].task_id + 1),
     "adopt": lambda _: control.adopt([("job_own", plan_job(PAIR.job), PAIR)], reason="done before"),
     "row": lambda _: control.row_of("pairs:[1]"),
+    "follow": lambda s: feed.look(Watch([one.job_id for one in s.leases[:BATCH]], ["s"], workers=True), 0),
+    "see jobs": lambda s: feed.jobs([lease.job_id for lease in s.leases[:BATCH]]),
+    "see workers": lambda _: feed.workers(),
     "archive": lambda _: archive.archive(0.0, BATCH),
     "forget messages": lambda _: archive.forget_messages(0.0, 0.0, BATCH),
     "forget workers": lambda _: archive.forget_workers(0.0, BATCH),
@@ -195,6 +200,7 @@ HOT = (
     "overdue_tasks", "expire_tasks", "due_retries", "move_tasks", "live_tasks", "tasks_by_id",
     "ready_candidates", "doomed_tasks", "closable_jobs", "close_jobs", "live_jobs", "splittable_stages",
     "log_tasks", "set_tasks_job_control", "set_tasks_priority", "add_tasks", "task_by_id", "tasks_page",
+    "watched_stages", "watched_workers",
 )  # fmt: skip
 SMALL_INDEXES = ("tasks_running", "tasks_retrying", "tasks_broken", "tasks_new")
 

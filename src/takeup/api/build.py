@@ -9,34 +9,47 @@ from takeup.api import (
     events,
     health,
     jobs,
+    login,
+    people,
     problems,
+    progress,
     streams,
     uploads,
     videos,
+    web,
+    webhooks,
     worker_calls,
     worker_files,
     workers,
 )
-from takeup.api.access import Gate
+from takeup.api.cookies import Cookies
+from takeup.api.desk import Desk
 from takeup.api.edge import Edge, rooms_of
+from takeup.api.gate import Gate
 from takeup.api.lobby import Lobby
 from takeup.app import App
 from takeup.core.pipeline import Pipeline
 
 ROUTERS = (
     jobs.router,
+    progress.router,
     videos.router,
     uploads.router,
     workers.workers,
     workers.keys,
+    people.router,
+    login.strangers,
+    login.own,
     worker_calls.entrance,
     worker_calls.router,
     worker_files.router,
     events.router,
+    webhooks.router,
     health.router,
     streams.router,
+    web.router,
 )
-ABOUT = "Jobs, videos, workers, keys and the calls of workers. Errors are problem documents (RFC 9457)."
+ABOUT = "Jobs, videos, people, keys, webhooks and workers. Errors are problem documents (RFC 9457)."
 
 
 def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
@@ -44,7 +57,8 @@ def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
     api = routes()
     api.state.takeup = app
     api.state.pipelines = dict(pipelines)
-    api.state.gate = Gate(app.store.keys)
+    api.state.gate = Gate(app.store.keys, app.store.people, Cookies(insecure=app.settings.insecure_cookies))
+    api.state.desk = Desk(app.store.people)
     api.state.slugs = streams.Slugs(app.store.videos)
     api.state.lobby = Lobby(app.bell, app.store.read)
     api.state.receiving = app.receiving(pipelines)

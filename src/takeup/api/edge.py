@@ -31,7 +31,9 @@ PASSED_BY_BYTES_MAX, PASSED_BY_S_MAX = 32_000_000, 2.0
 HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": (
+        "default-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
     "cache-control": "no-store",
 }
 
@@ -42,7 +44,7 @@ log = logger("api")
 
 
 class Room(NamedTuple):
-    """Calls whose bodies may be larger than usual."""
+    """Calls whose bodies have a bound of their own."""
 
     path: re.Pattern[str]
     methods: frozenset[str]

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
 
-from takeup.api.access import Follower, Gate
+from takeup.api.access import Follower
+from takeup.api.gate import Gate
 from takeup.api.jobs import LOOK, app_of
 from takeup.api.sse import MEDIA_TYPE, EventStream, Line, Pulse
 from takeup.api.strict import StrictRoute
@@ -26,7 +27,7 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("", response_class=EventStream, responses={**STREAM, **LOOK})
+@router.get("", status_code=HTTPStatus.OK, response_class=EventStream, responses={**STREAM, **LOOK})
 async def events(
     request: Request,
     _caller: Follower,

@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
@@ -91,7 +92,12 @@ class EventStream(Response):
         try:
             start: Message = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
-            parts = (self._pump(send), self._watch(), self._hear(receive), self._over())
+            parts: tuple[Coroutine[Any, Any, End | None], ...] = (
+                self._pump(send),
+                self._watch(),
+                self._hear(receive),
+                self._over(),
+            )
             tasks = [asyncio.create_task(part) for part in parts]
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             why = next(iter(done)).result()

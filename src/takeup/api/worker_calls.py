@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import JSONResponse
 
 from takeup import __version__
-from takeup.api.access import Caller, Gate, Unauthenticated, need
+from takeup.api.access import Caller, Unauthenticated, need
+from takeup.api.gate import Gate
 from takeup.api.jobs import CHANGE, LOOK, app_of
 from takeup.api.lobby import Lobby
 from takeup.api.problems import HttpError

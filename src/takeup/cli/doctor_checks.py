@@ -57,6 +57,8 @@ async def examine(settings: Settings) -> AsyncIterator[Finding]:
         yield finding
     for finding in check_libraries(settings):
         yield finding
+    for finding in check_cookies(settings):
+        yield finding
     yield check_setpriv()
     yield await check_runner()
     async for finding in check_media(settings):
@@ -108,6 +110,13 @@ def check_libraries(settings: Settings) -> Iterator[Finding]:
         else:
             advice = f"Install takeup[{extra}] for {extra} databases."
             yield Finding("fail" if needed == name else "warn", "driver", f"{name} is not installed", advice)
+
+
+def check_cookies(settings: Settings) -> Iterator[Finding]:
+    """Whether sessions travel in the open."""
+    if settings.insecure_cookies:
+        advice = "Put a proxy with TLS before the server, and leave insecure_cookies out."
+        yield Finding("warn", "cookies", "who listens on the network can take over a session", advice)
 
 
 def check_setpriv() -> Finding:

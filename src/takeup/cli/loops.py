@@ -43,4 +43,4 @@ def loops_of(app: App, name: str, pipelines: Iterable[Pipeline]) -> list[Loop]:
     """Recovery brings the loops along that clean up with it, the orchestrator those that make jobs."""
     if name == "orchestrate":
         return [app.orchestrator(), *app.schedulers(pipelines)]
-    return [app.recovery(), app.outbox(), app.archiver()]
+    return [app.recovery(), app.outbox(), app.archiver(), *app.webhook_loops()]

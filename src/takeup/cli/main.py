@@ -34,11 +34,13 @@ COMMANDS = {
     "submit": Command("submit", "create a job for workers to run"),
     "work": Command("work", "run a worker"),
     "orchestrate": Command("loops", "run the orchestrator alone, and the schedules of your pipelines"),
-    "recover": Command("loops", "run recovery, outbox and archiver alone"),
+    "recover": Command("loops", "run recovery, outbox, webhooks and archiver alone"),
     "serve": Command("serve", "answer over HTTP, run every loop and some local workers, in one process"),
     "jobs": Command("jobs", "list, show, watch, explain, cancel, retry, pause, resume, skip jobs"),
     "workers": Command("workers", "list and register workers, drain, disable and enable them"),
     "keys": Command("keys", "make, list and revoke keys for programs and workers"),
+    "webhooks": Command("webhooks", "list, add, rotate, test and remove what is told of jobs and alerts"),
+    "people": Command("people", "add and list people who log in, change their passwords and roles"),
     "control": Command("control", "work with the control table of (url, iteration) rows"),
     "db": Command("db", "upgrade, check and archive the database"),
     "verify": Command("verify", "check the audit log of the database against every invariant"),
@@ -92,7 +94,7 @@ def execute(options: argparse.Namespace) -> int:
     except TakeupError as error:
         if os.environ.get("TAKEUP_DEBUG"):
             raise
-        return complain(f"{str(error).rstrip('.')}. {error.help}", 1)
+        return complain(f"{str(error).rstrip('.')}. {error.help}", error.exit_code)
     except (KeyboardInterrupt, asyncio.CancelledError):
         return INTERRUPTED
     except BrokenPipeError:

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import os
 import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 
@@ -36,15 +37,24 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
 
 async def serve(options: argparse.Namespace) -> int:
     """Run until a signal; the first lets tasks finish, the second hands them back."""
+    from takeup.cli.first_admin import first_admin, take_secret  # noqa: PLC0415 - see below
+
     settings = settings_of(options, "host", "port")
+    secret = take_secret(os.environ)
     logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
+    if settings.insecure_cookies:
+        log.warning("insecure_cookies is on: who listens on the network can take over a session")
     make_folder(settings.data_dir)
     slots = options.slots if options.workers is None else options.workers
     sources = options.pipelines or [INSTALLED]
     pipelines = load_all(sources)
     stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir), opened_socket(settings) as opened:
-        async with open_app(settings) as app, answering(app, pipelines, opened) as http:
+        async with (
+            open_app(settings) as app,
+            first_admin(app, opened, secret),
+            answering(app, pipelines, opened) as http,
+        ):
             settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:

@@ -9,6 +9,8 @@ Scope = Literal["read", "events", "write", "admin", "worker"]
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+Role = Literal["viewer", "operator", "admin"]
+
 ROLES: dict[str, frozenset[Scope]] = {
     "viewer": frozenset({"read", "events"}),
     "operator": frozenset({"read", "events", "write"}),

@@ -8,6 +8,8 @@ class TakeupError(Exception):
     fails_twice = False
     """Whether a task that ends so twice in a row would go on doing it: the second time is the last."""
     http_status = 500
+    exit_code = 1
+    """With which a command ends."""
     help = "This is a fault in Takeup; please report it with the steps that led here."
 
     def __init__(self, message: object = "", *, advice: str | None = None) -> None:

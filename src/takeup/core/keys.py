@@ -1,4 +1,4 @@
-"""The keys of programs and workers: their form, so that a wrong one is refused without asking anybody.
+"""Keys of programs and workers, and what lets people in: their form, so that a wrong one is refused unasked.
 
 A key is `takeup_<kind>_<id>_<secret><check>`. The id finds its row, the secret is 256 random bits of which
 the database keeps a hash, and the check is a checksum of all before it: a mistyped key is known at once.
@@ -8,12 +8,12 @@ import hashlib
 import hmac
 import re
 import zlib
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from takeup.core.ids import RandomBytes
 
-Kind = Literal["wrk", "key"]
-"""Of a worker, or of any other program."""
+Kind = Literal["wrk", "key", "ses", "set"]
+"""Of a worker or of any other program; of a person's session, or of the link that makes the first admin."""
 
 DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 SECRET_BYTES, SECRET_CHARS = 32, 43
@@ -66,8 +66,7 @@ def parse_key(text: str) -> Key | None:
     match = FORM.match(text)
     if match is None:
         return None
-    kind: Kind = "wrk" if match[1] == "wrk" else "key"
-    key = Key(kind, match[2], match[3])
+    key = Key(cast("Kind", match[1]), match[2], match[3])
     return key if key.text == text else None
 
 

@@ -65,7 +65,7 @@ class Feed:
         self._lock = asyncio.Lock()
         self._stop: asyncio.Event | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_closed = False
+        self._closed = asyncio.Event()
         self._begin(0)
 
     def _begin(self, low: int) -> None:
@@ -80,7 +80,7 @@ class Feed:
 
     async def join(self, channels: Sequence[Channel], last_id: str | None = None) -> Listener:
         """A new listener, from now on or from where he was; `leave` must follow."""
-        if self._is_closed or len(self._listeners) + self._joining >= self._clients_max:
+        if self._closed.is_set() or len(self._listeners) + self._joining >= self._clients_max:
             raise TooManyListeners(f"{self._clients_max} listen here already, or the server is stopping")
         self._joining += 1
         try:
@@ -90,7 +90,7 @@ class Feed:
             raise StoreUnavailable("the database did not answer in time") from None
         finally:
             self._joining -= 1
-        if self._is_closed:
+        if self._closed.is_set():
             listener.end("shutdown")
         else:
             self._listeners.add(listener)
@@ -111,7 +111,7 @@ class Feed:
 
     async def close(self) -> None:
         """End everybody, and the looking."""
-        self._is_closed = True
+        self._closed.set()
         for listener in list(self._listeners):
             listener.end("shutdown")
             self.leave(listener)

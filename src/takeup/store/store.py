@@ -55,8 +55,10 @@ from takeup.store.ops import (
     report,
     worker,
 )
+from takeup.store.people import PeopleStore
 from takeup.store.schedules import SchedulerStore
 from takeup.store.videos import UploadStore, VideoStore
+from takeup.store.webhooks import CourierStore, WebhookStore
 
 CLAIM_EXPIRES_MAX = 8
 """How many overdue leases a claim that found nothing takes back before it looks once more."""
@@ -333,7 +335,10 @@ class Store:
         self.keys = KeyStore(driver, random)
         self.videos = VideoStore(driver, random)
         self.uploads = UploadStore(driver, random)
+        self.people = PeopleStore(driver, random)
         self.feed = FeedStore(driver)
+        self.webhooks = WebhookStore(driver, random)
+        self.courier = CourierStore(driver)
 
     @classmethod
     async def open(cls, url: str, *, clock: Clock | None = None, upgrade: bool = False) -> "Store":

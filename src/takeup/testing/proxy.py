@@ -63,11 +63,13 @@ class FaultProxy:
         assert task is not None
         self._tasks.add(task)
         try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            with contextlib.suppress(
+                OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, asyncio.CancelledError
+            ):  # whoever closes us ends all that is under way, and wants to hear nothing of it
                 await self._relay(reader, writer)
         finally:
             self._tasks.discard(task)
-            writer.close()
+            await _close(writer)
 
     async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request after the other, each to a connection of its own."""
@@ -103,7 +105,7 @@ class FaultProxy:
             await writer.drain()
             return True
         finally:
-            down.close()
+            await _close(down)
 
     async def _stream(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A body of unknown length: both directions as they come, cut somewhere if it falls so."""
@@ -119,17 +121,20 @@ class FaultProxy:
         finally:
             for task in tasks:
                 task.cancel()
-            down.close()
+            await _close(down)
 
     async def _replay(self, request: bytes) -> None:
         await asyncio.sleep(REPLAY_AFTER_S)
         with contextlib.suppress(OSError):
             up, down = await asyncio.open_connection(self.host, self.port)
             down.write(request)
-            with contextlib.suppress(TimeoutError):
+            try:
                 async with asyncio.timeout(HELD_S_MAX):
                     await up.read(BLOCK_BYTES)
-            down.close()
+            except TimeoutError:
+                pass
+            finally:
+                await _close(down)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -140,6 +145,12 @@ class FaultProxy:
         happens = self._luck.random() < chance
         self.counts[fault] = self.counts.get(fault, 0) + happens
         return happens
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
 
 async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None) -> None:

@@ -1,8 +1,7 @@
 """A server as the source of a worker's tasks: every call of the port is one call over HTTP."""
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -79,20 +78,22 @@ class HttpSource:
             "takes_back": takes_back,
         }
         if not self._hurry.is_set():
-            waiting = asyncio.ensure_future(
-                self._client.call(
-                    "POST", f"{CALLS}/claim", {**body, "wait": self._wait_s}, wait_s=self._wait_s
-                )
-            )
-            hurry = asyncio.ensure_future(self._hurry.wait())
-            await asyncio.wait((waiting, hurry), return_when=asyncio.FIRST_COMPLETED)
-            hurry.cancel()
-            if waiting.done():
-                return forms.leases(waiting.result())
-            waiting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await waiting
+            patient = {**body, "wait": self._wait_s}
+            call = self._client.call("POST", f"{CALLS}/claim", patient, wait_s=self._wait_s)
+            if (told := await self._unless_in_hurry(call)) is not None:
+                return forms.leases(told)
         return forms.leases(await self._client.call("POST", f"{CALLS}/claim", {**body, "wait": 0.0}))
+
+    async def _unless_in_hurry(self, call: Coroutine[Any, Any, Any]) -> Any:
+        """What the server says, or None if there is no time to wait for it."""
+        waiting, hurry = asyncio.create_task(call), asyncio.create_task(self._hurry.wait())
+        try:
+            await asyncio.wait((waiting, hurry), return_when=asyncio.FIRST_COMPLETED)
+            return await waiting if waiting.done() else None
+        finally:
+            for task in (waiting, hurry):
+                task.cancel()
+            await asyncio.gather(waiting, hurry, return_exceptions=True)
 
     async def renew(
         self, worker_id: str, reports: Sequence[Progress], *, request_id: str | None = None

@@ -179,7 +179,8 @@ def _is_mp4(file: BinaryIO) -> bool:
 def _boxes(file: BinaryIO) -> list[bytes]:
     """The kinds of the boxes at the top, if they fill the file; else none."""
     end = os.fstat(file.fileno()).st_size
-    place, found = 0, []
+    place = 0
+    found: list[bytes] = []
     while place < end and len(found) < BOXES_MAX:
         file.seek(place)
         head = file.read(16)

@@ -40,11 +40,14 @@ SELECT f.* FROM (
 SELECT id, subject, generation, status, control, error, finished_at FROM jobs WHERE id {among j(job_id text)};
 
 -- name: watched_stages
-SELECT s.job_id, s.stage, s.position, s.phase, s.splitter, s.expanded_at, t.status, COUNT(t.id) AS task_count,
-  SUM(t.progress_percent) AS percent_sum, {now} AS now_at
-FROM job_stages s LEFT JOIN tasks t ON t.job_id = s.job_id AND t.stage = s.stage
-WHERE s.job_id {among j(job_id text)}
-GROUP BY s.job_id, s.stage, s.position, s.phase, s.splitter, s.expanded_at, t.status ORDER BY s.job_id, s.position;
+-- Counted first: no plan may begin with all tasks.
+SELECT s.job_id, s.stage, s.position, s.phase, s.splitter, s.expanded_at, t.status, t.task_count, t.percent_sum,
+  {now} AS now_at
+FROM job_stages s LEFT JOIN (
+  SELECT job_id, stage, status, COUNT(*) AS task_count, SUM(progress_percent) AS percent_sum FROM tasks
+  WHERE job_id {among j(job_id text)} GROUP BY job_id, stage, status
+) t ON t.job_id = s.job_id AND t.stage = s.stage
+WHERE s.job_id {among j(job_id text)} ORDER BY s.job_id, s.position;
 
 -- name: watched_workers
 SELECT w.id, w.name, w.status, w.disabled, w.slots,
