@@ -69,6 +69,5 @@ def test_the_guide_from_the_first_line_to_the_last(tmp_path: Path, cli: Cli, ser
         assert "unknown_pipeline" in told, "a transcode of any file of the server is nobody's to ask for"
     finally:
         served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(WAIT_S) == 0
-        assert served.process.stderr
-        served.process.stderr.close()
+        served.process.communicate(timeout=WAIT_S)
+        assert served.process.returncode == 0

@@ -1,12 +1,13 @@
 """Parts of files as answers, read a piece at a time."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from typing import IO, Any
 
 from fastapi import Response
 from fastapi.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from takeup.api.problems import HttpError
 from takeup.core.errors import NotFound
@@ -43,13 +44,26 @@ async def file_response(told: Answer, *, with_body: bool = True) -> Response:
         file = await asyncio.to_thread(told.file.open, "rb")
     except OSError:  # it went away meanwhile, or may not be read
         raise NotFound("there is no such file", advice=ADVICE) from None
-    return StreamingResponse(_pieces(file, told.start, told.length), told.status, headers=headers)
+    return PartOfFile(file, told, headers)
+
+
+class PartOfFile(StreamingResponse):
+    """A part of an open file; however the answer ends, the file is closed."""
+
+    def __init__(self, file: IO[bytes], told: Answer, headers: Mapping[str, str]) -> None:
+        """The file is read when it is sent."""
+        self._file = file
+        super().__init__(_pieces(file, told.start, told.length), told.status, headers=headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        with self._file:
+            await super().__call__(scope, receive, send)
 
 
 async def _pieces(file: IO[bytes], start: int, length: int) -> AsyncIterator[bytes]:
     left = length
-    with file:
-        file.seek(start)
-        while left and (block := await asyncio.to_thread(file.read, min(left, BLOCK_BYTES))):
-            left -= len(block)
-            yield block
+    file.seek(start)
+    while left and (block := await asyncio.to_thread(file.read, min(left, BLOCK_BYTES))):
+        left -= len(block)
+        yield block
