@@ -23,7 +23,7 @@ from takeup.engine.videos.errors import (
     WrongOffset,
 )
 from takeup.engine.videos.places import Places
-from takeup.engine.videos.receiving import Digest, Part, opened, receive
+from takeup.engine.videos.receiving import Digest, Part, opened, receive, undisturbed
 from takeup.media.errors import MediaError, NotMedia, NoTools, ToolCrashed, ToolFailed
 from takeup.media.probe import probe
 from takeup.media.source import look_at
@@ -234,7 +234,7 @@ class Intake:
             if upload.about.sha256 not in (None, sha256):
                 raise Checksum("the SHA-256 of the file is another one")
             if part.path != source:
-                await asyncio.to_thread(part.rename, source)
+                await undisturbed(part.rename, source)
             new = NewVideo(upload.video_id, upload.id, upload.user_id, upload.about, size, sha256)
             video = await self._videos.add(
                 new, self.job(new.id, new.about.profile, new.about.title, user_id=new.user_id)

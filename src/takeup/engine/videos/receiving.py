@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +97,16 @@ def _is_still(path: Path, descriptor: int) -> bool:
         return False
 
 
+async def undisturbed(work: Callable[..., None], *arguments: object) -> None:
+    """Do this in a thread, to its end: a file that is closed under it could be another one by then."""
+    doing = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    try:
+        await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        await asyncio.wait([doing])
+        raise
+
+
 async def receive(
     part: Part,
     chunks: AsyncIterator[bytes],
@@ -120,7 +130,7 @@ async def receive(
             if check is not None:
                 check.update(chunk)
             if len(waiting) >= BLOCK_BYTES:
-                await asyncio.to_thread(part.write, waiting, place)
+                await undisturbed(part.write, waiting, place)
                 place, waiting = place + len(waiting), bytearray()
             if place - looked >= LOOK_EVERY_BYTES:
                 looked = place
@@ -133,7 +143,7 @@ async def receive(
             place = _flushed(part, waiting, place)
         else:
             part.cut(offset)
-    await asyncio.to_thread(part.sync)
+    await undisturbed(part.sync)
     if digest is not None and check is not None and not hmac.compare_digest(check.digest(), digest.value):
         part.cut(offset)
         raise ChunkChecksum(f"the {digest.algorithm} of this part is another one")
