@@ -60,8 +60,12 @@ def test_the_guide_from_the_first_line_to_the_last(tmp_path: Path, cli: Cli, ser
         (rung,) = ready["qualities"]
         assert (rung["name"], rung["width"], rung["height"]) == ("54p", 96, 54)
         assert (tmp_path / "saved.mp4").read_bytes() == clip.read_bytes()
-        lines = served.ask("/api/jobs", key)["items"]
-        assert [one["status"] for one in lines] == ["completed", "completed"]  # type: ignore[index]
+        assert f'{{"id":"{ready["id"]}","served_version":1}}' in told
+        assert "there are: v1, v2" in told
+        jobs = served.ask("/api/jobs", key)["items"]
+        assert len(jobs) == 3
+        remade = [one for one in jobs if one["generation"] == 2]  # type: ignore[index]
+        assert [one["status"] for one in remade] == ["completed"]  # type: ignore[index]
         assert "unknown_pipeline" in told, "a transcode of any file of the server is nobody's to ask for"
     finally:
         served.process.send_signal(signal.SIGTERM)

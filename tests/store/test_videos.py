@@ -61,13 +61,12 @@ async def shown(store: Store, video: Video) -> tuple[str, str | None]:
 
 
 @pytest.fixture
-async def video(every_store: Store) -> Video:
-    await add_worker(every_store)
-    return await add(every_store)
+async def video(store: Store) -> Video:
+    await add_worker(store)
+    return await add(store)
 
 
-async def test_pending_processing_ready(every_store: Store, video: Video):
-    store = every_store
+async def test_pending_processing_ready(store: Store, video: Video):
     assert (video.slug, video.status, video.error, video.version) == ("a-film", "pending", None, 1)
     assert await shown(store, video) == ("pending", None)
     lease = await claim(store)
@@ -82,19 +81,18 @@ async def test_pending_processing_ready(every_store: Store, video: Video):
     assert await store.videos.qualities(video.id) == [HIGH, LOW]
 
 
-async def test_what_failed_with_nothing_to_serve(every_store: Store, video: Video):
-    await fail(every_store)
-    status, error = await shown(every_store, video)
+async def test_what_failed_with_nothing_to_serve(store: Store, video: Video):
+    await fail(store)
+    status, error = await shown(store, video)
     assert status == "failed"
     assert "no luck" in str(error)
-    await again(every_store, video)
-    assert await shown(every_store, video) == ("pending", None), "X-17: a failed video can be made again"
-    await every_store.operator.cancel([(await every_store.videos.find(video.id)).job_id or ""])
-    assert await shown(every_store, video) == ("failed", "the job was cancelled")
+    await again(store, video)
+    assert await shown(store, video) == ("pending", None), "X-17: a failed video can be made again"
+    await store.operator.cancel([(await store.videos.find(video.id)).job_id or ""])
+    assert await shown(store, video) == ("failed", "the job was cancelled")
 
 
-async def test_made_again_the_old_version_stays(every_store: Store, video: Video):
-    store = every_store
+async def test_made_again_the_old_version_stays(store: Store, video: Video):
     await complete(store)
     await store.videos.note_served(video.id, FIRST)
     job_id = await again(store, video, "720p")
@@ -130,24 +128,28 @@ async def test_the_archive_is_asked_too(every_store: Store, clock: Clock):
     assert (status, "no luck" in str(error)) == ("failed", True)
     await again(store, bad)
     assert await shown(store, bad) == ("pending", None), "the newest counts"
+    for served in (FIRST, SECOND, FIRST):
+        await store.videos.note_served(good.id, served)
+        assert await store.videos.qualities(good.id) == list(served.qualities)
+    assert await store.videos.delete(bad.id)
+    assert [one.id for one in await store.videos.page()] == [good.id]
 
 
-async def test_some_qualities_must_be_served(every_store: Store, video: Video):
-    await complete(every_store)
+async def test_some_qualities_must_be_served(store: Store, video: Video):
+    await complete(store)
     with pytest.raises(InvalidInput, match="nothing of video"):
-        await again(every_store, video, "720p")
-    await every_store.videos.note_served(video.id, FIRST)
+        await again(store, video, "720p")
+    await store.videos.note_served(video.id, FIRST)
     with pytest.raises(InvalidInput, match="no quality '1p'; there are: 720p, 240p"):
-        await again(every_store, video, "1p")
+        await again(store, video, "1p")
 
 
-async def test_a_repeated_add_changes_nothing(every_store: Store, video: Video):
-    assert await add(every_store) == video
-    assert len(await every_store.read.jobs()) == 1
+async def test_a_repeated_add_changes_nothing(store: Store, video: Video):
+    assert await add(store) == video
+    assert len(await store.read.jobs()) == 1
 
 
-async def test_a_deleted_video_is_gone_with_its_job_and_keeps_its_slug(every_store: Store, video: Video):
-    store = every_store
+async def test_a_deleted_video_is_gone_with_its_job_and_keeps_its_slug(store: Store, video: Video):
     lease = await claim(store)
     assert await store.videos.by_slug(video.slug) == video.id
     assert await store.videos.delete(video.id)
@@ -171,27 +173,27 @@ async def test_a_deleted_video_is_gone_with_its_job_and_keeps_its_slug(every_sto
     assert len(await store.videos.page()) == 1, "nothing of what was refused is there"
 
 
-async def test_slugs_are_numbered_and_then_all_ones_own(every_store: Store):
-    slugs = [(await add(every_store, n)).slug for n in range(1, 23)]
+async def test_slugs_are_numbered_and_then_all_ones_own(store: Store):
+    slugs = [(await add(store, n)).slug for n in range(1, 23)]
     assert slugs[:2] == ["a-film", "a-film-2"]
     assert slugs[18] == "a-film-19"
     assert slugs[19:] == [f"a-film-{number(n)}" for n in (20, 21, 22)]
 
 
-async def test_a_title_is_changed_by_one_at_a_time(every_store: Store, video: Video):
-    changed = await every_store.videos.retitle(video.id, "Other", version=1)
+async def test_a_title_is_changed_by_one_at_a_time(store: Store, video: Video):
+    changed = await store.videos.retitle(video.id, "Other", version=1)
     assert (changed.title, changed.version, changed.slug) == ("Other", 2, video.slug)
     with pytest.raises(VersionMismatch):
-        await every_store.videos.retitle(video.id, "Late", version=1)
+        await store.videos.retitle(video.id, "Late", version=1)
 
 
-async def test_videos_come_in_pages_newest_first(every_store: Store, clock: Clock):
+async def test_videos_come_in_pages_newest_first(store: Store, clock: Clock):
     made = []
     for n in range(1, 6):
-        made.append((await add(every_store, n)).id)
+        made.append((await add(store, n)).id)
         clock.pass_s(n % 2)
     seen: list[Video] = []
-    while page := await every_store.videos.page(before=seen[-1] if seen else None, limit=2):
+    while page := await store.videos.page(before=seen[-1] if seen else None, limit=2):
         seen += page
     assert [one.id for one in seen] == made[::-1]
 
@@ -223,8 +225,7 @@ async def test_s51_a_quota_of_files_and_of_bytes(every_store: Store, clock: Cloc
     await begin(store, length=1000)
 
 
-async def test_an_upload_is_its_owners_until_it_expires(every_store: Store, clock: Clock):
-    store = every_store
+async def test_an_upload_is_its_owners_until_it_expires(store: Store, clock: Clock):
     made = await begin(store)
     assert await store.uploads.find(made.id, "key:me") == made
     with pytest.raises(NotFound):

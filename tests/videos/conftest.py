@@ -1,4 +1,4 @@
-"""The way of files in, and the loop behind it, over a fresh database of each kind."""
+"""The way of files in, and the loop behind it, over a fresh database; `BOTH` asks for one of each kind."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,18 +11,21 @@ from tests.conftest import GetPostgres
 from tests.services import database_from_template
 from tests.store.scenes import upgrade_schema
 
+BOTH = pytest.mark.parametrize("app", ["sqlite", "postgres15"], indirect=True)
 
-@pytest.fixture(params=["sqlite", "postgres15"])
+
+@pytest.fixture
 async def app(
     request: pytest.FixtureRequest, tmp_path: Path, get_postgres: GetPostgres
 ) -> AsyncIterator[App]:
     data = tmp_path / "data"
-    if request.param == "sqlite":
+    flavour = getattr(request, "param", "sqlite")
+    if flavour == "sqlite":
         async with open_app(load({}, {"data_dir": data})) as opened:
             yield opened
         return
     async with (
-        database_from_template(get_postgres(request.param), upgrade_schema) as url,
+        database_from_template(get_postgres(flavour), upgrade_schema) as url,
         open_app(load({}, {"data_dir": data, "database_url": url})) as opened,
     ):
         yield opened

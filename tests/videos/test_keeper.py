@@ -14,6 +14,7 @@ from takeup.core.videos import About, Upload, Video
 from takeup.engine.videos import receiving
 from takeup.engine.videos.keeper import FILE_AGE_S, PART_AGE_S, VideoKeeper
 from takeup.engine.videos.shelf import note_streams
+from tests.videos.conftest import BOTH
 from tests.videos.making import publish, sound
 
 WAV = sound()
@@ -49,6 +50,7 @@ def left(app: App) -> list[str]:
     )
 
 
+@BOTH
 async def test_a_file_that_was_whole_when_we_died_becomes_a_video(app: App):
     upload = await begin(app)
     app.intake.places.part(upload.id).write_bytes(WAV)
@@ -106,6 +108,7 @@ async def test_what_is_being_sent_is_not_swept(app: App):
     assert left(app) == []
 
 
+@BOTH
 async def test_files_that_nobody_knows_go_and_others_stay(app: App):
     video = await take(app)
     places = app.intake.places
@@ -145,6 +148,7 @@ async def test_what_is_served_is_noted_however_it_came(app: App, tmp_path: Path)
     )
 
 
+@BOTH
 async def test_the_files_of_a_deleted_video_go_even_if_they_come_late(app: App, tmp_path: Path):
     video = await take(app)
     publish(app.intake.places.stream(video.id), tmp_path / "one", "a job")

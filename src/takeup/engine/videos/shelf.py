@@ -26,6 +26,11 @@ class Shelf:
         self._videos = videos
         self._places = places
 
+    @property
+    def has_streams(self) -> bool:
+        """Whether anything was ever published here; where it was not, no job needs to be looked at."""
+        return self._places.videos.is_dir()
+
     async def note(self, video_id: str) -> None:
         """Write down what is served of a video now; nothing, if nothing of it is here."""
         found = await asyncio.to_thread(self._read, video_id)
@@ -62,6 +67,8 @@ def note_streams(shelf: Shelf, read: ReadStore) -> Deliver:
     """
 
     async def deliver(message: Message) -> None:
+        if not shelf.has_streams:
+            return
         try:
             job = await read.job(message.subject)
         except NotFound:  # archived already; the keeper sees it

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from takeup.core.errors import InvalidInput, NotFound, SubjectBusy, VersionMismatch
-from takeup.core.plan import JobPlan
+from takeup.core.plan import YEARS, JobPlan
 from takeup.core.videos import NewVideo, Served, ServedQuality, SlugTaken, Video, slugs_to_try, subject_of
 from takeup.store.op import Op, Row, Together, query
 from takeup.store.ops.operate import cancel
@@ -14,6 +14,7 @@ from takeup.store.ops.read import page_size
 from takeup.store.ops.submit import submit
 
 ADVICE = "`GET /api/videos` lists the videos there are."
+BEHIND_ALL = datetime(YEARS[1], 1, 1, tzinfo=UTC)
 CANCELLED = "the video was deleted"
 
 MakePlan = Callable[[str], JobPlan]
@@ -77,13 +78,16 @@ def by_slug(slug: str) -> Op[str | None]:
 
 def page(status: str | None, before: Video | None, limit_count: int) -> Op[list[Video]]:
     """A page of videos, newest first; `before` is the last one of the page before."""
-    rows = yield query(
-        "videos_page",
-        status=status,
-        before_id=before.id if before else None,
-        before_at=before.created_at if before else None,
-        limit_count=page_size(limit_count),
-    )
+    place = {
+        "before_id": before.id if before else "",
+        "before_at": before.created_at if before else BEHIND_ALL,
+        "limit_count": page_size(limit_count),
+    }
+    if status is None:
+        ids = yield query("newest_videos", **place)
+        rows = yield query("videos_shown", g=[(row["id"],) for row in ids])
+    else:
+        rows = yield query("videos_in_status", status=status, **place)
     return [video_from(row) for row in rows]
 
 

@@ -13,10 +13,20 @@ SELECT * FROM video_states WHERE id = :id;
 -- name: video_by_slug
 SELECT id FROM videos WHERE slug = :slug AND deleted_at IS NULL;
 
--- name: videos_page
+-- name: newest_videos
+-- Which videos a page shows is known before their jobs are looked at.
+SELECT id FROM videos
+WHERE deleted_at IS NULL AND created_at <= :before_at AND (created_at < :before_at OR id < :before_id)
+ORDER BY created_at DESC, id DESC LIMIT :limit_count;
+
+-- name: videos_shown
+SELECT * FROM video_states WHERE deleted_at IS NULL AND id {among g(id text)} ORDER BY created_at DESC, id DESC;
+
+-- name: videos_in_status
+-- The status follows from the jobs, so every video is looked at until there are enough.
 SELECT * FROM video_states
-WHERE deleted_at IS NULL AND (CAST(:status AS TEXT) IS NULL OR status = :status)
-  AND (CAST(:before_id AS TEXT) IS NULL OR created_at < :before_at OR (created_at = :before_at AND id < :before_id))
+WHERE deleted_at IS NULL AND status = :status
+  AND created_at <= :before_at AND (created_at < :before_at OR id < :before_id)
 ORDER BY created_at DESC, id DESC LIMIT :limit_count;
 
 -- name: videos_kept
