@@ -1,6 +1,7 @@
 """Live events against those who try them, and for as long as they may be heard."""
 
 import asyncio
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from takeup.api import sse
+from takeup.api import protocol, sse
 from takeup.api.build import build_api
 from takeup.api.listening import listen, serve
 from takeup.app import App
@@ -140,3 +141,39 @@ class TestFewPlaces:
                     await asyncio.sleep(0.05)
             else:
                 pytest.fail("the place of one who left is not free")
+
+
+async def test_s109_a_client_that_reads_nothing_keeps_nothing(app: App, monkeypatch: pytest.MonkeyPatch):
+    """Not its place, not its memory, not its connection."""
+    for module, name, value in (
+        (sse, "SEND_S_MAX", 0.3),
+        (protocol, "LOOK_S", 0.05),
+        (protocol, "CLOSING_S_MAX", 0.2),
+    ):
+        monkeypatch.setattr(module, name, value)
+    await app.store.worker.register(WorkerSpec("w"))
+    key = await key_of(app, "viewer")
+    stop, opened = asyncio.Event(), listen("127.0.0.1", 0)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    api = build_api(app, {"flow": flow})
+    running = asyncio.create_task(serve(api, opened, stop))
+    deaf = socket.socket()
+    deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    deaf.connect(opened.getsockname())
+    head = f"GET /api/events?channel=worker_status HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n"
+    deaf.sendall(head.encode())
+    feed = api.state.feed
+    async with asyncio.timeout(20):
+        while not feed._listeners:
+            await asyncio.sleep(0.01)
+        while feed._listeners:
+            for _ in range(5):
+                await app.store.operator.disable(["w"], reason="x" * 1900)
+                await app.store.operator.enable(["w"], reason="x" * 1900)
+            await asyncio.sleep(0.05)
+    stopped_at = time.monotonic()
+    stop.set()
+    await running
+    assert time.monotonic() - stopped_at < 3, "nobody waits for what it never reads"
+    deaf.close()
+    opened.close()

@@ -53,7 +53,7 @@ def pax(**records: str | bytes) -> bytes:
 
 
 def packed(*members: bytes, end: bytes = END) -> bytes:
-    return gzip.compress(b"".join(members) + end, 1)
+    return gzip.compress(b"".join(members) + end, 1, mtime=0)
 
 
 @contextmanager

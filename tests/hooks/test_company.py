@@ -38,6 +38,7 @@ async def company(
 async def test_each_alert_is_told_once_and_each_delivery_taken_once(company: list[Store]):
     first = company[0]
     webhook = await first.webhooks.add("https://a.example/", (), form="standard", secret=None)
+    await first.courier.watch()  # the cursor is made
     for number in range(COUNT):
         await first.worker.register(WorkerSpec(f"w{number}"))
     answers = await asyncio.gather(*(store.courier.watch(limit=500, limit_s=0.0) for store in company * 2))

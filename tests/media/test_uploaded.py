@@ -1,7 +1,9 @@
 """What a folder of strangers must be to be one stream, row by row, on folders wrong in one way each."""
 
+import io
 import os
 import struct
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from takeup.core.errors import BadArchive
 from takeup.media.check.uploaded import check_stream
+from tests.artifacts.tars import extract
 
 MASTER = '#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-STREAM-INF:BANDWIDTH=1000,CODECS="avc1.640028"\n720p/index.m3u8\n'
 INDEX = (
@@ -196,3 +199,15 @@ def test_s68_packets_are_packets(folder: Path, data: bytes):
     (folder / "manifest.mpd").unlink()
     (folder / "720p/a.ts").write_bytes(data)
     refused(folder, "not what its name says")
+
+
+def test_a_package_of_ours_is_taken_as_a_worker_sends_it(good: Path, tmp_path: Path):
+    sent = io.BytesIO()
+    with tarfile.open(fileobj=sent, mode="w:gz") as tar:
+        for path in sorted(good.rglob("*")):
+            if path.is_file() and path.name != "index.html":  # the page is made here
+                tar.add(path, path.relative_to(good).as_posix())
+    found = extract(tmp_path, sent.getvalue())
+    assert len(found) > 10
+    check_stream(tmp_path)
+    assert all((tmp_path / one.name).read_bytes() == (good / one.name).read_bytes() for one in found)

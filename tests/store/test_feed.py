@@ -1,11 +1,14 @@
 """What those who follow live are told from, on every database."""
 
+from urllib.parse import urlsplit
+
 import pytest
 
-from takeup.core.live import Watch
+from takeup.core.live import Settling, Watch
 from takeup.core.model import Completion, Progress
 from takeup.core.plan import NewJob
 from takeup.store.store import Store
+from tests.services import PgBouncerServer
 from tests.store.scenes import FAN, ONE, Clock, add_worker, claim_request, run_one
 
 
@@ -56,6 +59,28 @@ async def test_everything_is_settled_when_nobody_writes(store: Store, clock: Clo
     clock.pass_s(60)
     frontier = (await store.feed.look(Watch(), -1)).frontier
     assert await store.feed.settled() == frontier.newest > 0
+
+
+async def settles(store: Store) -> bool:
+    settling = Settling(0)
+    for moment in (0.0, 1.0):
+        frontier = (await store.feed.look(Watch(workers=True), settling.low)).frontier
+        settling.see(frontier, moment)
+    return settling.low == frontier.newest > 0
+
+
+async def test_two_looks_settle_what_nobody_writes_any_more(store: Store):
+    await add_worker(store)
+    assert await settles(store)
+
+
+async def test_behind_a_pooler_too(postgres_url: str, pgbouncer: PgBouncerServer):
+    database = urlsplit(postgres_url).path.removeprefix("/")
+    store = await Store.open(pgbouncer.dsn(database) + "&pgbouncer=1")
+    assert await store.feed.settled() == 0
+    await add_worker(store)
+    assert await settles(store)
+    await store.close()
 
 
 async def test_jobs_are_seen_with_their_counts(store: Store):

@@ -233,6 +233,8 @@ def test_a_hand_knows_the_epoch():
         ('{"api_key": "s3cr3t"}', "s3cr3t"),
         ("Authorization: Bearer s3cr3ts3cr3t", "s3cr3ts3cr3t"),
         ("https://x/y?X-Amz-Signature=s3cr3t&a=b", "s3cr3t"),
+        ("Cookie: takeup=takeup_ses_0123456789ab_s3cr3ts3cr3t", "s3cr3t"),
+        ("opened http://x/setup#takeup_set_0123456789ab_s3cr3ts3cr3t", "s3cr3t"),
     ],
 )
 def test_secrets_are_hidden(text, secret):

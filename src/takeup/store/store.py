@@ -39,6 +39,7 @@ from takeup.store.bookmarks import Shelf
 from takeup.store.details import DetailReads, NoteWrites
 from takeup.store.drivers import Driver, connect
 from takeup.store.feeds import FeedStore
+from takeup.store.holders import HolderReads
 from takeup.store.keys import KeyStore
 from takeup.store.operators import OperatorStore
 from takeup.store.ops import (
@@ -47,7 +48,6 @@ from takeup.store.ops import (
     claim,
     claim_task,
     control,
-    holder,
     orchestrate,
     outbox,
     read,
@@ -145,7 +145,7 @@ class ReadStore(DetailReads):
         return await self._driver.read(read.clock)
 
 
-class WorkerStore(NoteWrites):
+class WorkerStore(NoteWrites, HolderReads):
     """What a worker may do: register, claim, and report on the leases it holds."""
 
     def __init__(self, driver: Driver, luck: Callable[[], float] = _random.random) -> None:
@@ -206,28 +206,6 @@ class WorkerStore(NoteWrites):
     async def briefs(self, job_ids: Sequence[str]) -> dict[str, Brief]:
         """The spec and subject of jobs whose tasks were claimed."""
         return await self._driver.read(brief.briefs, job_ids)
-
-    async def held_task(self, worker_id: str, held: Held) -> HeldTask | None:
-        """The task, if this worker holds it with this token now."""
-        return await self._driver.read(holder.held_task, worker_id, held)
-
-    async def file_of_job(self, job_id: str, key: str) -> Artifact | None:
-        """An output file of a finished task of this job."""
-        return await self._driver.read(holder.file_of_job, job_id, key)
-
-    async def claimed(
-        self, worker_id: str, attempts: Sequence[tuple[str, int, int]]
-    ) -> frozenset[tuple[int, int]]:
-        """Which of these attempts (job, task, epoch) are this worker's, as task and epoch."""
-        return await self._driver.read(holder.claimed, worker_id, attempts)
-
-    async def jobs_of(self, task_ids: Sequence[int]) -> list[str]:
-        """The jobs that these tasks are of."""
-        return await self._driver.read(holder.jobs_of, task_ids)
-
-    async def own_steps(self, worker_id: str, steps: Sequence[tuple[int, datetime]]) -> frozenset[int]:
-        """Which of these commands (key and time) are of this worker's attempts."""
-        return await self._driver.read(holder.own_steps, worker_id, steps)
 
     async def inputs(self, lease: Lease | HeldTask, needs: str, *, after: int = -2) -> InputPage:
         """A page of what a stage made that the leased task needs; of its own: in a run that failed."""

@@ -93,8 +93,13 @@ function bar(percent) {
 /** @param {Job[]} jobs @returns {Promise<Map<string, number>>} how far each is that runs */
 async function percents(jobs) {
   const live = jobs.filter((job) => !OVER.includes(job.status)).slice(0, ASKED_MAX);
-  const told = await Promise.all(live.map((job) => ask(`/api/jobs/${encodeURIComponent(job.id)}/progress`)));
-  return new Map(live.map((job, n) => [job.id, told[n].percent]));
+  /** @type {Map<string, number>} */
+  const found = new Map();
+  await Promise.all(live.map(async (job) => {
+    const told = await ask(`/api/jobs/${encodeURIComponent(job.id)}/progress`).catch(() => null); // it may be gone
+    if (told) found.set(job.id, told.percent);
+  }));
+  return found;
 }
 
 async function refresh() {
@@ -106,7 +111,7 @@ async function refresh() {
     return [job.pipeline, job.subject ?? job.id, status, percent === undefined ? "" : bar(percent), age(job.created_at), job.error];
   }), "No job yet.");
   fill(".workers", workers.items.map((/** @type {Worker} */ worker) => [
-    worker.name === worker.id ? worker.id : `${worker.id} (${worker.name})`,
+    !worker.name || worker.name === worker.id ? worker.id : `${worker.id} (${worker.name})`,
     worker.disabled ? "disabled" : worker.status,
     `${worker.load}/${worker.slots}`,
     age(worker.last_heartbeat_at),
