@@ -38,6 +38,7 @@ from takeup.engine.videos.intake import Intake, Limits, look_with
 from takeup.engine.videos.keeper import VideoKeeper
 from takeup.engine.videos.places import Places
 from takeup.engine.videos.shelf import OVER, Shelf, note_streams
+from takeup.engine.videos.watching import WatchFolder
 from takeup.engine.worker import Worker
 from takeup.store.ops.submit import FEW_JOBS
 from takeup.store.store import Store
@@ -108,6 +109,21 @@ class App:
     def shelf(self) -> Shelf:
         """The streams of videos."""
         return Shelf(self.store.videos, Places(self.settings.data_dir))
+
+    def watch_folders(self) -> list[WatchFolder]:
+        """The loop that takes in what is put into a folder, if the settings name one."""
+        settings = self.settings
+        if not settings.watch_dir:
+            return []
+        return [
+            WatchFolder(
+                Path(settings.watch_dir),
+                self.intake,
+                self.store.videos,
+                period_s=settings.watch_interval,
+                settled_s=settings.watch_settled,
+            )
+        ]
 
     def video_keeper(self) -> VideoKeeper:
         """The loop that keeps rows and files of videos together."""
@@ -181,7 +197,7 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        keeping: list[Loop] = [self.archiver(), self.video_keeper()]
+        keeping: list[Loop] = [self.archiver(), self.video_keeper(), *self.watch_folders()]
         return [*self.job_loops(), *keeping, *self.schedulers(pipelines), *self.webhook_loops()]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:

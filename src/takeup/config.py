@@ -114,6 +114,11 @@ class Settings:
     upload_expiry_hours: float = setting(24.0, "How long an upload is kept that nobody goes on with.", "h")
     upload_quota_count: int = setting(20, "How many files one key may be sending at a time.", "files")
     upload_quota_gb: float = setting(200.0, "How much one key may be sending at a time.", "GB")
+    watch_dir: str = setting("", "A folder whose new files are made videos by the server; empty: none.")
+    watch_interval: float = setting(5.0, "How often new files are looked for there.", "s")
+    watch_settled: float = setting(
+        10.0, "A file there is left alone until so long after its last change.", "s"
+    )
     stream_access: str = setting("public", "Who may watch: public, or key (with the scope read).")
     stream_origins: str = setting(
         "", "Pages of which origins may play streams, with commas between; *: all, empty: our own."

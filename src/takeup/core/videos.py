@@ -103,8 +103,8 @@ class Upload:
 
     @property
     def video_id(self) -> str:
-        """The video that it becomes: known before, so that nothing of it can be made twice."""
-        return VIDEO + self.id.removeprefix(UPLOAD)
+        """The video that it becomes."""
+        return video_id_of(self.id)
 
 
 class NewVideo(NamedTuple):
@@ -126,6 +126,11 @@ def subject_of(video_id: str) -> str:
 def video_of(subject: str | None) -> str | None:
     """The video that a job is about, if it is one."""
     return subject.removeprefix(SUBJECT) if subject and subject.startswith(SUBJECT) else None
+
+
+def video_id_of(upload_id: str) -> str:
+    """The video that an upload becomes: known before, so that nothing of it can be made twice."""
+    return VIDEO + upload_id.removeprefix(UPLOAD)
 
 
 def upload_of(video_id: str) -> str:

@@ -76,10 +76,17 @@ class UploadStore:
         self._random = random
 
     async def begin(
-        self, user_id: str, length: int | None, about: About, *, life_s: float, allowance: uploads.Allowance
+        self,
+        user_id: str,
+        length: int | None,
+        about: About,
+        *,
+        life_s: float,
+        allowance: uploads.Allowance,
+        upload_id: str | None = None,
     ) -> Upload:
-        """Note an upload before its file comes."""
-        upload_id = new_id(UPLOAD.rstrip("_"), self._random)
+        """Note an upload before its file comes, under a new id if none is named."""
+        upload_id = upload_id or new_id(UPLOAD.rstrip("_"), self._random)
         return await self._driver.run(uploads.begin, upload_id, user_id, length, about, life_s, allowance)
 
     async def find(self, upload_id: str, user_id: str) -> Upload:

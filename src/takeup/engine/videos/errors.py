@@ -53,6 +53,12 @@ class SourceGone(TakeupError):
     help = "Send the file again as a new video."
 
 
+class SourceChanged(Conflict):
+    """A file is still being written."""
+
+    help = "Wait until it is whole."
+
+
 class CannotProbe(TakeupError):
     """The file could not be looked into, for reasons that are ours."""
 

@@ -103,7 +103,13 @@ class Intake:
         self._looking = asyncio.Semaphore(LOOKS_MAX)
 
     async def begin(
-        self, user_id: str, length: int | None, about: About, *, life_s: float | None = None
+        self,
+        user_id: str,
+        length: int | None,
+        about: About,
+        *,
+        life_s: float | None = None,
+        upload_id: str | None = None,
     ) -> Upload:
         """Note a file that is to come, if there is room for it beside all others that are coming."""
         if length is not None and length > self.limits.bytes_max:
@@ -111,7 +117,12 @@ class Intake:
         if length == 0:
             raise NotMedia("the file is empty")
         upload = await self._uploads.begin(
-            user_id, length, about, life_s=life_s or self.limits.life_s, allowance=self.limits.allowance
+            user_id,
+            length,
+            about,
+            life_s=life_s or self.limits.life_s,
+            allowance=self.limits.allowance,
+            upload_id=upload_id,
         )
         try:
             await self._check_room()
@@ -147,9 +158,17 @@ class Intake:
                 continue
         return 0
 
-    async def take(self, user_id: str, length: int | None, about: About, body: AsyncIterator[bytes]) -> Video:
-        """A whole file in one request; nothing of it stays if it is not taken."""
-        upload = await self.begin(user_id, length, about, life_s=SENT_AT_ONCE_S)
+    async def take(
+        self,
+        user_id: str,
+        length: int | None,
+        about: About,
+        body: AsyncIterator[bytes],
+        *,
+        upload_id: str | None = None,
+    ) -> Video:
+        """A whole file at once; nothing of it stays if it is not taken."""
+        upload = await self.begin(user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id)
         with opened(self.places.part(upload.id), may_make=True) as part:
             try:
                 await self._receive(part, body, offset=0, size_max=length or self.limits.bytes_max)
@@ -203,6 +222,12 @@ class Intake:
         if await self._uploads.drop(upload.id):
             for path in (self.places.part(upload.id), self.places.source(upload.video_id)):
                 await asyncio.to_thread(path.unlink, missing_ok=True)
+
+    async def forget(self, upload_id: str) -> None:
+        """Drop what is left of an upload that broke off, if there is one."""
+        upload = await self._uploads.look(upload_id)
+        if upload is not None:
+            await self.end(upload)
 
     async def end(self, upload: Upload) -> None:
         """Forget an upload that nobody is sending."""
