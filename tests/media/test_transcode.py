@@ -178,6 +178,7 @@ async def test_a_source_that_changed_after_its_plan_is_not_encoded(make: Make, t
     source.write_bytes(make("ntsc").read_bytes())
     context = SimpleNamespace(
         spec={"source": str(source)},
+        file=lambda _: source,
         inputs={"plan": SimpleNamespace(path=tmp_path.joinpath)},
         output=tmp_path.joinpath,
         stage="encode",

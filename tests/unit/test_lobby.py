@@ -111,3 +111,13 @@ async def test_a_failure_reaches_who_asked(house: House):
     house.bell.ring("work")
     with pytest.raises(StoreUnavailable):
         await task
+
+
+async def test_a_worker_waits_once(house: House):
+    first = house.come("a1")
+    await settle()
+    second = house.come("a1")
+    await settle()
+    assert await first == []
+    house.put("one")
+    assert await second == ["one"]

@@ -70,6 +70,7 @@ class Lobby:
         self._clock = clock
         self._lines: dict[str, Line] = {}
         self._names: OrderedDict[str, tuple[float, str]] = OrderedDict()
+        self._by_worker: dict[str, Waiting] = {}
         self._count = 0
 
     def forget(self, worker_id: str) -> None:
@@ -82,10 +83,11 @@ class Lobby:
         if leases or wait_s <= 0:
             return leases
         line = await self._name(worker_id)
+        self._end(worker_id)
         if self._count >= WAITING_MAX:
             raise LobbyFull(f"{WAITING_MAX} claims wait here already")
         answer: asyncio.Future[list[Lease]] = asyncio.get_running_loop().create_future()
-        mine = Waiting(ask, answer)
+        mine = self._by_worker[worker_id] = Waiting(ask, answer)
         self._line(line).waiting.append(mine)
         self._count += 1
         try:
@@ -97,7 +99,21 @@ class Lobby:
         finally:
             self._count -= 1
             answer.cancel()
+            if self._by_worker.get(worker_id) is mine:
+                del self._by_worker[worker_id]
             self._forget(line, mine)
+
+    def _end(self, worker_id: str) -> None:
+        """A worker waits once: whoever waits for him already is a call that he has given up."""
+        earlier = self._by_worker.get(worker_id)
+        if earlier is None:
+            return
+        earlier.is_leaving = True
+        for line in self._lines.values():
+            if earlier in line.waiting:
+                line.waiting.remove(earlier)
+                earlier.answer.set_result([])
+                return
 
     async def _name(self, worker_id: str) -> str:
         """The line of this worker: with all who can do the same; a wrong one costs only time."""

@@ -1,9 +1,10 @@
 """The calls of a worker elsewhere: it registers, starts, claims, tells how far it is and how tasks ended."""
 
+import asyncio
 import hmac
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Request
 from fastapi.responses import JSONResponse
@@ -45,7 +46,7 @@ from takeup.api.worker_bodies import (
     StepsBody,
 )
 from takeup.core.errors import Conflict, LeaseLost, WorkerRefused
-from takeup.core.model import Answer, WorkerSpec
+from takeup.core.model import Answer, Lease, WorkerSpec
 from takeup.core.remote import PROTOCOL
 from takeup.engine.enrolment import check_about, enrol
 from takeup.engine.receiving import Receiving
@@ -165,9 +166,10 @@ async def claim(request: Request, caller: WorkerCaller, body: ClaimBody) -> Clai
     wanted = ClaimRequest(
         worker_id, body.request_id, body.secret, body.limit, app.settings.worker_defer, may_skim=True
     )
-    leases = await lobby_of(request).claim(
+    claiming = lobby_of(request).claim(
         worker_id, lambda: app.store.worker.claim(wanted, takes_back=body.takes_back), body.wait
     )
+    leases = await unless_gone(request, claiming)
     known = {lease.job_id: lease.brief for lease in leases if lease.brief is not None}
     missing = sorted({lease.job_id for lease in leases} - known.keys())
     briefs = {**known, **(await app.store.worker.briefs(missing) if missing else {})}
@@ -175,6 +177,23 @@ async def claim(request: Request, caller: WorkerCaller, body: ClaimBody) -> Clai
         leases=[LeaseLine.of(lease) for lease in leases],
         jobs={job_id: BriefLine(spec=brief.spec, subject=brief.subject) for job_id, brief in briefs.items()},
     )
+
+
+async def unless_gone(request: Request, claiming: Coroutine[Any, Any, list[Lease]]) -> list[Lease]:
+    """Wait for as long as somebody waits for the answer: nobody hears of what is granted after that."""
+    waiting, leaving = asyncio.create_task(claiming), asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return await waiting if waiting.done() else []
+    finally:
+        for task in (waiting, leaving):
+            task.cancel()
+        await asyncio.gather(waiting, leaving, return_exceptions=True)
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
 
 
 def lobby_of(request: Request) -> Lobby:
