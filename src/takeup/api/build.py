@@ -52,22 +52,29 @@ ROUTERS = (
 ABOUT = "Jobs, videos, people, keys, webhooks and workers. Errors are problem documents (RFC 9457)."
 
 
-def build_api(app: App, pipelines: Mapping[str, Pipeline]) -> FastAPI:
-    """The application over this database, for jobs of these pipelines."""
+def build_api(
+    app: App, offered: Mapping[str, Pipeline], pipelines: Mapping[str, Pipeline] | None = None
+) -> FastAPI:
+    """The application over this database, for jobs of the pipelines that are offered.
+
+    Workers may run stages of all `pipelines`, of which some may only be used by the server itself.
+    """
+    known = dict(offered if pipelines is None else pipelines)
     api = routes()
     api.state.takeup = app
-    api.state.pipelines = dict(pipelines)
+    api.state.pipelines = dict(offered)
+    api.state.known_pipelines = known
     api.state.gate = Gate(app.store.keys, app.store.people, Cookies(insecure=app.settings.insecure_cookies))
     api.state.desk = Desk(app.store.people)
     api.state.slugs = streams.Slugs(app.store.videos)
     api.state.lobby = Lobby(app.bell, app.store.read)
-    api.state.receiving = app.receiving(pipelines)
+    api.state.receiving = app.receiving(known)
     api.state.feed = app.feed()
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    known = (route for router in ROUTERS for route in router.routes)
-    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(known, app.intake.limits.bytes_max))
+    calls = (route for router in ROUTERS for route in router.routes)
+    api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(calls, app.intake.limits.bytes_max))
     return api
 
 

@@ -127,7 +127,7 @@ async def start(request: Request, caller: WorkerCaller, body: StartBody) -> Stat
             f"this server is of version {__version__} and speaks {PROTOCOL}"
         )
     for name, version in body.pipelines.items():
-        known = request.app.state.pipelines.get(name)
+        known = request.app.state.known_pipelines.get(name)
         if known is not None and known.version != version:
             raise OtherVersion(
                 f"pipeline {name} has version {version} at the worker and {known.version} here"

@@ -11,13 +11,13 @@ from takeup.app import App, local_worker_id, make_folder, open_app, run_loops
 from takeup.cli.options import add_common, settings_of
 from takeup.cli.run import only_one
 from takeup.cli.signals import stop_on_signal
-from takeup.cli.work import add_worker_arguments
+from takeup.cli.work import add_worker_arguments, sources_of
 from takeup.config import Settings
 from takeup.core.errors import WorkerRefused
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import STORAGE
 from takeup.engine.heap import settle_heap
-from takeup.pipelines.loading import INSTALLED, OURS, load_all
+from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
 
 log = logs.logger("serve")
@@ -46,26 +46,22 @@ async def serve(options: argparse.Namespace) -> int:
         log.warning("insecure_cookies is on: who listens on the network can take over a session")
     make_folder(settings.data_dir)
     slots = options.slots if options.workers is None else options.workers
-    sources = options.pipelines or [INSTALLED]
-    pipelines = load_all(sources)
+    offered = load_all(options.pipelines or [INSTALLED])
+    sources = sources_of(options)
+    pipelines = load_all(sources)  # what is sent as a video is made here; no job of it is taken from afar
     stop, asked = asyncio.Event(), asyncio.Event()
     with only_one(settings.data_dir), opened_socket(settings) as opened:
         async with (
             open_app(settings) as app,
             first_admin(app, opened, secret),
-            answering(app, pipelines, opened) as http,
+            answering(app, offered, pipelines, opened) as http,
         ):
             settle_heap()
             looping = asyncio.create_task(run_loops(app.loops(pipelines.values()), stop))
             try:
                 stages = options.stages or (on_this_disk(pipelines) if slots == 0 else ())
-                if slots == 0 and not stages:
-                    http.add_done_callback(lambda _: asked.set())
-                    with stop_on_signal(asked.set):
-                        await asked.wait()
-                    return 0
                 worker = app.worker(
-                    [*sources, OURS],  # what is sent as a video is made here; no job of it is taken from afar
+                    sources,
                     worker_id=local_worker_id(settings),
                     slots=slots if slots is None else max(slots, 1),
                     processes=options.processes,
@@ -114,14 +110,17 @@ def opened_socket(settings: Settings) -> Iterator[socket.socket]:
 
 @contextlib.asynccontextmanager
 async def answering(
-    app: App, pipelines: Mapping[str, Pipeline], opened: socket.socket
+    app: App,
+    offered: Mapping[str, Pipeline],
+    pipelines: Mapping[str, Pipeline],
+    opened: socket.socket,
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Answer over HTTP meanwhile; at the end, after the workers, what is being answered is finished."""
     from takeup.api.build import build_api  # noqa: PLC0415 - see above
     from takeup.api.listening import serve as serve_http  # noqa: PLC0415
 
     stop = asyncio.Event()
-    running = asyncio.create_task(serve_http(build_api(app, pipelines), opened, stop))
+    running = asyncio.create_task(serve_http(build_api(app, offered, pipelines), opened, stop))
     host, port = opened.getsockname()[:2]
     log.info("listening", address=f"http://{f'[{host}]' if ':' in host else host}:{port}")
     try:

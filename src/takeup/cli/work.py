@@ -11,7 +11,7 @@ from takeup.cli.signals import stop_on_signal
 from takeup.config import Settings
 from takeup.core.errors import InvalidInput
 from takeup.engine.heap import settle_heap
-from takeup.pipelines.loading import INSTALLED, load_all
+from takeup.pipelines.loading import INSTALLED, OURS, load_all
 from takeup.telemetry import logs
 
 
@@ -55,6 +55,11 @@ def add_worker_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def sources_of(options: argparse.Namespace) -> list[str]:
+    """What a worker runs: what is named, or all that is installed; and what makes streams of videos."""
+    return [*(options.pipelines or [INSTALLED]), OURS]
+
+
 async def work(options: argparse.Namespace) -> int:
     """Run a worker until a signal; the first lets tasks finish, the second hands them back."""
     settings = settings_of(options, "server_url", "worker_api_key")
@@ -66,7 +71,7 @@ async def work(options: argparse.Namespace) -> int:
     async with open_app(settings) as app:
         settle_heap()
         worker = app.worker(
-            options.pipelines or [INSTALLED],
+            sources_of(options),
             worker_id=name,
             name=name,
             slots=options.slots,
@@ -94,7 +99,7 @@ async def work_afar(options: argparse.Namespace, settings: Settings) -> int:
             "--name is for workers on the database",
             advice="A worker elsewhere has the name that its key was made for.",
         )
-    sources = options.pipelines or [INSTALLED]
+    sources = sources_of(options)
     stop = asyncio.Event()
     async with remote_worker(
         settings,
