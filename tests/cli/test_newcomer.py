@@ -43,11 +43,22 @@ def test_looking_at_a_database_of_somebody_else_leaves_it_alone(call: Call, tmp_
     assert path.read_bytes() == before
 
 
-def test_a_worker_without_pipelines_says_how_to_name_them(cli: Cli):
-    ran = cli("work", "--data", "d")
-    assert ran.returncode == 1
-    assert "there is no pipeline to work for" in ran.stderr
-    assert "--pipelines flow.py" in ran.stderr
+def test_a_worker_without_pipelines_says_how_to_name_them(tmp_path: Path):
+    with subprocess.Popen(
+        [sys.executable, "-m", "takeup.cli.main", "work", "--data", "d"],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        said = []
+        for line in process.stderr or []:
+            said.append(line)
+            if "registered" in line:
+                process.terminate()
+        assert process.wait() == 0
+    assert any("--pipelines flow.py" in line for line in said)
+    assert any("pipelines='transcode" in line for line in said)
 
 
 def test_a_run_says_where_it_failed_and_what_it_waits_for(cli: Cli, tmp_path: Path):

@@ -14,6 +14,8 @@ from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, OURS, load_all
 from takeup.telemetry import logs
 
+log = logs.logger("work")
+
 
 def add(parser: argparse.ArgumentParser, _name: str) -> None:
     """The arguments of this command."""
@@ -65,6 +67,8 @@ async def work(options: argparse.Namespace) -> int:
     settings = settings_of(options, "server_url", "worker_api_key")
     logs.configure(style=settings.log_format, level=settings.log_level)  # type: ignore[arg-type]
     make_folder(settings.data_dir)
+    if not options.pipelines and not load_all([INSTALLED]):
+        log.info("only videos are worked on; name pipelines of your own: --pipelines flow.py")
     if settings.server_url:
         return await work_afar(options, settings)
     name = options.name or f"{socket.gethostname()}-{secrets.token_hex(4)}"

@@ -193,7 +193,8 @@ class Worker:
                 log.warning("not registered yet", error=str(error))
                 await pause(self._stop, None, breaker.fail())
             else:
-                log.info("registered", worker=self.id, slots=spec.slots, stages=len(stages))
+                served = sorted({stage.partition("/")[0] for stage in stages})
+                log.info("registered", worker=self.id, slots=spec.slots, pipelines=" ".join(served))
                 return
 
     def _place(self, leases: list[Lease], asked_at: float, is_known: bool) -> None:  # noqa: FBT001 - a callback
