@@ -13,10 +13,11 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.fleet.workers import TASK_S, Fleet, Seen
+from bench.fleet.workers import HEARTBEAT_S, TASK_S, Fleet, Seen
 from bench.machine import describe
 from bench.tables import about_lines, row
 from bench.turns import SERVER_SETTINGS
@@ -28,11 +29,12 @@ from takeup.store.store import Store
 from tests.services import PostgresServer
 
 RESULTS = Path(__file__).parents[1] / "results"
-SIZES, QUICK_SIZES = (500, 1000, 2000, 3000), (50, 100)
+SIZES, QUICK_SIZES = (1000, 2000, 4000, 6000), (50, 100)
 START_S_MAX = 30.0
 P99_MS_MAX = 250.0
 WORKERS_WANTED = 2000
 TASKS_A_WORKER = 8
+NAME = "sim-"
 WORKER: frozenset[Scope] = frozenset({"worker"})
 FILE = """from takeup import Pipeline
 
@@ -61,14 +63,15 @@ idle.stage(name="only")(lambda _: None)
 
 
 class Pace(NamedTuple):
-    """How fast more workers come, how long is looked, and how long a task takes, in seconds."""
+    """How fast more workers come, how long is looked, how long tasks take, how often workers say they live."""
 
     ramp_s: float
     window_s: float
     task_s: float
+    heartbeat_s: float
 
 
-PACE, QUICK_PACE = Pace(30.0, 60.0, TASK_S), Pace(2.0, 12.0, 4.0)
+PACE, QUICK_PACE = Pace(30.0, 60.0, TASK_S, HEARTBEAT_S), Pace(2.0, 12.0, 4.0, 4.0)
 
 
 class Step(NamedTuple):
@@ -127,13 +130,29 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+async def count_alive(store: Store, pace: Pace) -> int:
+    """How many of the simulated workers are active and were heard of not long ago."""
+    since = datetime.now(UTC) - timedelta(seconds=1.5 * pace.heartbeat_s)
+    alive, after = 0, ""
+    while page := await store.read.workers(after=after):
+        after = page[-1].id
+        alive += sum(
+            1
+            for worker in page
+            if worker.name.startswith(NAME)
+            and worker.status == "active"
+            and (worker.last_heartbeat_at or since) > since
+        )
+    return alive
+
+
 async def measure(url: str, folder: Path, sizes: tuple[int, ...], pace: Pace) -> list[Step]:
     store = await Store.open(url, upgrade=True)
-    keys = [(await enrol(store, f"sim-{n}"))[1].text for n in range(sizes[-1])]
+    keys = [(await enrol(store, f"{NAME}{n}"))[1].text for n in range(sizes[-1])]
     steps = []
     with served(url, folder) as (server, port):
         seen = Seen()
-        fleet = Fleet("127.0.0.1", port, seen, task_s=pace.task_s)
+        fleet = Fleet("127.0.0.1", port, seen, task_s=pace.task_s, heartbeat_s=pace.heartbeat_s)
         try:
             for size in sizes:
                 await store.operator.submit([NewJob(idle, {}) for _ in range(TASKS_A_WORKER * size)])
@@ -144,8 +163,7 @@ async def measure(url: str, folder: Path, sizes: tuple[int, ...], pace: Pace) ->
                 await asyncio.sleep(pace.window_s)
                 seen.is_counting = False
                 share = (cpu_s(server.pid) - before) / (time.monotonic() - began)
-                counts = await store.read.worker_counts()
-                lost = size - counts.get("active", 0)
+                lost = size - await count_alive(store, pace)
                 steps.append(Step(size, seen.seconds, seen.errors, seen.completed, lost, share))
                 told = {name: f"{percentile(s, 99) * 1000:.0f} ms" for name, s in seen.seconds.items()}
                 print(f"  {size} workers: p99 {told}, errors {seen.errors[:3]}, CPU {share:.0%}", flush=True)

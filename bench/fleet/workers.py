@@ -31,10 +31,11 @@ class Seen:
 class Fleet:
     """So many workers on one server, each with a key of its own."""
 
-    def __init__(self, host: str, port: int, seen: Seen, *, task_s: float = TASK_S) -> None:
+    def __init__(self, host: str, port: int, seen: Seen, *, task_s: float, heartbeat_s: float) -> None:
         self._place = host, port
         self._seen = seen
         self._task_s = task_s
+        self._heartbeat_s = heartbeat_s
         self._tasks: list[asyncio.Task[None]] = []
 
     def __len__(self) -> int:
@@ -94,8 +95,8 @@ class Fleet:
 
     async def _beat(self, key: str) -> None:
         line = Line(*self._place, key)
-        await asyncio.sleep(random.uniform(0, HEARTBEAT_S))
+        await asyncio.sleep(random.uniform(0, self._heartbeat_s))
         while True:
             await self._call(line, "heartbeat", {"status": "busy"})
             line.close()  # a connection for two calls a minute would only be one more to keep
-            await asyncio.sleep(HEARTBEAT_S)
+            await asyncio.sleep(self._heartbeat_s)

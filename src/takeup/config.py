@@ -24,7 +24,7 @@ MIB = 1 << 20
 SECRET_CHARS_MIN = 16
 ABOVE_ZERO = (
     "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
-    "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout",
+    "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout", "connections_max",
 )  # fmt: skip
 """With 0 of these nothing would ever be done."""
 CHOICES = {
@@ -103,6 +103,9 @@ class Settings:
     )
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
+    connections_max: int = setting(
+        10_000, "How many connections the server keeps; at more it answers 503.", "connections"
+    )
     insecure_cookies: bool = setting(
         default=False,
         doc="Let people log in over plain HTTP from other machines, in a network that you trust.",

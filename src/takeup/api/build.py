@@ -71,6 +71,7 @@ def build_api(
     api.state.receiving = app.receiving(known)
     api.state.feed = app.feed()
     api.state.beside = [api.state.lobby.run, api.state.feed.close_at]
+    api.state.connections_max = app.settings.connections_max
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
     calls = (route for router in ROUTERS for route in router.routes)

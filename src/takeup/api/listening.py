@@ -12,11 +12,15 @@ import uvicorn
 
 from takeup.api.protocol import PatientProtocol
 from takeup.core.errors import TakeupError
+from takeup.telemetry.logs import logger
 
-CONNECTIONS_MAX = 4096
+log = logger("api")
+
 BACKLOG = 2048
 IDLE_S = 65
 CLOSE_S = 10
+OWN_FILES = 256
+"""What the server keeps open besides connections and what they send and fetch."""
 
 
 class CannotListen(TakeupError):
@@ -52,10 +56,27 @@ def listen(host: str, port: int) -> socket.socket:
     return opened
 
 
+def room_for(connections: int) -> int:
+    """How many of so many connections may be kept, each with a file; the system is asked for as much.
+
+    By default a process may open far fewer files than it is allowed to ask for.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + OWN_FILES
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if 0 <= soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    room = min(connections, max((allowed - OWN_FILES) // 2, allowed // 4))
+    if room < connections:
+        log.warning("fewer connections", kept=room, wanted=connections, help=f"raise ulimit -n to {wanted}")
+    return room
+
+
 async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) -> None:
     """Answer until told to stop; then what is being answered is finished, within bounds.
 
-    What the application runs beside its answers stands in its `state.beside`.
+    What the application runs beside its answers stands in its `state.beside`, how many it answers at a
+    time in `state.connections_max`.
     """
     config = uvicorn.Config(
         application,
@@ -65,7 +86,7 @@ async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) ->
         proxy_headers=False,
         server_header=False,
         lifespan="off",
-        limit_concurrency=min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2),
+        limit_concurrency=room_for(application.state.connections_max),
         timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=CLOSE_S,
     )
