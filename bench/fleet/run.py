@@ -55,7 +55,7 @@ COLUMNS = (
     "heartbeat p99 ms",
     "errors",
     "workers lost",
-    "server's CPU",
+    "CPU of the server / the fleet / all",
 )
 
 idle = Pipeline("idle", lease="5m")
@@ -63,7 +63,7 @@ idle.stage(name="only")(lambda _: None)
 
 
 class Pace(NamedTuple):
-    """How fast more workers come, how long is looked, how long tasks take, how often workers say they live."""
+    """How fast more workers come, how long is looked, how long tasks take, how often workers beat."""
 
     ramp_s: float
     window_s: float
@@ -83,7 +83,9 @@ class Step(NamedTuple):
     completed: int
     lost: int
     server_cpu: float
-    """Of one processor."""
+    """Of one processor, as the next."""
+    fleet_cpu: float
+    machine_cpu: float
 
     @property
     def holds(self) -> bool:
@@ -125,9 +127,13 @@ def port_in(log: Path, running: subprocess.Popen[bytes]) -> int:
     raise RuntimeError(f"the server did not start: {log.read_text()}")
 
 
-def cpu_s(pid: int) -> float:
+def busy_s(pid: int) -> tuple[float, float, float]:
+    """How long processors worked for that process, for this one, and for all."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    user, nice, system, _, _, irq, softirq = map(int, Path("/proc/stat").read_text().split()[1:8])
+    ticks = int(fields[11]) + int(fields[12]), user + nice + system + irq + softirq
+    a_second = os.sysconf("SC_CLK_TCK")
+    return ticks[0] / a_second, time.process_time(), ticks[1] / a_second
 
 
 async def count_alive(store: Store, pace: Pace) -> int:
@@ -159,14 +165,17 @@ async def measure(url: str, folder: Path, sizes: tuple[int, ...], pace: Pace) ->
                 await fleet.grow(keys[len(fleet) : size], pace.ramp_s)
                 await asyncio.sleep(pace.ramp_s / 2)
                 seen.seconds, seen.errors, seen.completed, seen.is_counting = {}, [], 0, True
-                before, began = cpu_s(server.pid), time.monotonic()
+                before, began = busy_s(server.pid), time.monotonic()
                 await asyncio.sleep(pace.window_s)
                 seen.is_counting = False
-                share = (cpu_s(server.pid) - before) / (time.monotonic() - began)
+                took_s = time.monotonic() - began
+                shares = [(s - at) / took_s for s, at in zip(busy_s(server.pid), before, strict=True)]
                 lost = size - await count_alive(store, pace)
-                steps.append(Step(size, seen.seconds, seen.errors, seen.completed, lost, share))
+                steps.append(Step(size, seen.seconds, seen.errors, seen.completed, lost, *shares))
                 told = {name: f"{percentile(s, 99) * 1000:.0f} ms" for name, s in seen.seconds.items()}
-                print(f"  {size} workers: p99 {told}, errors {seen.errors[:3]}, CPU {share:.0%}", flush=True)
+                print(
+                    f"  {size} workers: p99 {told}, errors {seen.errors[:3]}, CPU {shares[0]:.0%}", flush=True
+                )
         finally:
             await fleet.close()
     await store.close()
@@ -194,8 +203,17 @@ def markdown(steps: list[Step], pace: Pace, about: dict[str, str]) -> str:
         claim = f"{percentile(step.seconds.get('claim', []), 50) * 1000:.0f} / {took.get('claim', 0):.0f}"
         others = (f"{took.get(name, 0):.0f}" for name in ("progress", "complete", "heartbeat"))
         rate = f"{count / pace.window_s:.0f}"
+        cpu = step.server_cpu, step.fleet_cpu, step.machine_cpu
         lines.append(
-            row(step.workers, rate, claim, *others, len(step.errors), step.lost, f"{step.server_cpu:.0%}")
+            row(
+                step.workers,
+                rate,
+                claim,
+                *others,
+                len(step.errors),
+                step.lost,
+                " / ".join(f"{share:.0%}" for share in cpu),
+            )
         )
     bound = f"with a p99 of claims below {P99_MS_MAX:.0f} ms and nothing lost"
     lines += ["", f"{held} workers are held {bound}: {verdict} (≥ {WORKERS_WANTED})."]
