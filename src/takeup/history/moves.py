@@ -11,6 +11,8 @@ TASK_MOVES = {move.name: move for move in TASK.moves}
 JOB_MOVES = {move.name: move for move in JOB.moves}
 MESSAGE_MOVES = {move.name: move for move in OUTBOX.moves}
 WORKER_MOVES = {move.name: move for move in WORKER.moves}
+WORKER_SWITCHES = {"enable": Actor.OPERATOR, "disable": Actor.OPERATOR, "quarantine": Actor.RECOVERY}
+"""What happens to a worker without a change of its status, and who may do it."""
 TASK_CONTROLS = frozenset({"pause", "resume"})
 JOB_CONTROLS = frozenset({"pause", "resume", "skip", "set_priority"})
 DECIDED = frozenset({"cancel", "complete"})
@@ -127,8 +129,12 @@ def _bad_rollup(state: JobState, event: str) -> str | None:
 
 def check_worker(history: History, state: WorkerState, event: Event) -> bool:
     """I8 for workers; whether it may be lost is I17."""
-    if event.event in ("enable", "disable"):
-        return False
+    actor = WORKER_SWITCHES.get(event.event)
+    if actor is not None:
+        if event.actor != actor:
+            why = f"{event.event} is not for the {event.actor}"
+            history.break_worker("I8", why, state, state.last, event)
+        return event.actor != actor
     move = WORKER_MOVES.get(event.event)
     is_legal = move is not None and event.to_status == move.target
     if move is not None and state.status is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from takeup.core.budget import ErrorBudget
 from takeup.core.model import Artifact, Completion, Failure, Held, Lease, Message, Progress
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
@@ -202,6 +203,11 @@ async def lose_workers(ledger: Ledger, threshold_s: float) -> Any:
     return await ledger.store.recovery.lose_workers(threshold_s)
 
 
+async def quarantine(ledger: Ledger, budget: int, window_s: float) -> Any:
+    """Look who fails what others finish."""
+    return await ledger.store.recovery.quarantine(ErrorBudget(budget, window_s))
+
+
 async def archive(ledger: Ledger, older_than_s: float) -> Any:
     """Archive old jobs."""
     return sorted(await ledger.store.recovery.archive(older_than_s))
@@ -236,7 +242,8 @@ COMMANDS: dict[str, Run] = {
     run.__name__: run
     for run in (
         submit, claim, claim_again, renew, complete, fail, release, steal, expire, wake, advance, cancel,
-        set_control, set_task_control, set_priority, register, change_worker, lose_workers, archive,
+        set_control, set_task_control, set_priority, register, change_worker, lose_workers, quarantine,
+        archive,
         take_messages, end_messages, tick,
     )
 }  # fmt: skip
@@ -244,6 +251,7 @@ COMMANDS: dict[str, Run] = {
 WEIGHTS = {
     "claim": 18, "complete": 16, "advance": 12, "tick": 8, "submit": 7, "fail": 5, "release": 3, "renew": 3,
     "expire": 3, "wake": 3, "change_worker": 3, "claim_again": 2, "set_task_control": 2, "take_messages": 2,
+    "quarantine": 2,
 }  # fmt: skip
 """How often a command comes; 1 if it is not listed."""
 
@@ -314,6 +322,7 @@ DRAWS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
         "change": rng.choice(["heartbeat", "heartbeat", "leave", "drain", "disable", "enable", "enable"]),
     },
     "lose_workers": lambda rng: {"threshold_s": rng.choice([60.0, 300.0])},
+    "quarantine": lambda rng: {"budget": rng.choice([1, 1, 2]), "window_s": rng.choice([60.0, 600.0])},
     "archive": lambda rng: {"older_than_s": rng.choice([0.0, 100.0])},
     "end_messages": lambda rng: {"end": rng.choice(["deliver", "retry", "park"])},
     "tick": lambda rng: {"seconds": rng.choice(TICKS)},
