@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 
-import httpx2
 import pytest
 
 from takeup import Pipeline
@@ -14,7 +13,7 @@ from takeup.core.plan import NewJob
 from takeup.core.remote import STORAGE
 from takeup.store.ops.claim import ClaimRequest
 from takeup.testing.clocks import ManualClock
-from tests.api.afar import Afar, Hire, hire
+from tests.api.afar import Hire, hire
 
 __all__ = ["hire"]
 HEARTBEAT_S = 30.0
@@ -111,36 +110,22 @@ async def test_who_lacks_what_is_required_never_gets_it(app: App, hire: Hire, cl
     await gpu.one()
 
 
-async def keep_busy(app: App, gpu: Afar, admin: httpx2.AsyncClient, clock: ManualClock) -> None:
-    await submit(app, soft)
-    await gpu.one()
-
-
-async def disable(app: App, gpu: Afar, admin: httpx2.AsyncClient, clock: ManualClock) -> None:
-    assert (await admin.post(f"/api/workers/{gpu.id}/disable", json={})).status_code == 200
-
-
-async def drain(app: App, gpu: Afar, admin: httpx2.AsyncClient, clock: ManualClock) -> None:
-    assert (await admin.post(f"/api/workers/{gpu.id}/drain", json={})).status_code == 200
-
-
-async def leave(app: App, gpu: Afar, admin: httpx2.AsyncClient, clock: ManualClock) -> None:
-    await gpu.source.leave([gpu.id])
-
-
-async def be_silent(app: App, gpu: Afar, admin: httpx2.AsyncClient, clock: ManualClock) -> None:
+async def test_nothing_is_left_to_those_that_take_nothing(app: App, hire: Hire, admin, clock: ManualClock):
+    cpu, silent = await hire("cpu"), await hire("silent", "gpu")
     clock.advance(2 * HEARTBEAT_S)
-
-
-UNABLE = [keep_busy, disable, drain, leave, be_silent]
-
-
-@pytest.mark.parametrize("change", UNABLE, ids=[change.__name__ for change in UNABLE])
-async def test_nothing_is_left_to_one_that_takes_nothing(change, app: App, hire: Hire, admin, clock):
-    cpu, gpu = await hire("cpu"), await hire("gpu", "gpu", slots=1)
-    await change(app, gpu, admin, clock)
+    busy = await hire("busy", "gpu", slots=1)
+    await submit(app, soft)
+    await busy.one()
+    for change in ("disable", "drain"):
+        off = await hire(change, "gpu")
+        assert (await admin.post(f"/api/workers/{off.id}/{change}", json={})).status_code == 200
+    gone = await hire("gone", "gpu")
+    await gone.source.leave([gone.id])
     await submit(app, soft)
     await cpu.one()
+    await submit(app, soft)
+    await silent.source.heartbeat([silent.id])
+    assert await cpu.claim() == [], "it is there again"
 
 
 async def test_nothing_is_left_to_one_that_lacks_something_else(app: App, hire: Hire):
