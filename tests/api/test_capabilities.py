@@ -46,13 +46,6 @@ async def submit(app: App, pipeline: Pipeline, count: int = 1) -> None:
     await app.submit([NewJob(pipeline)] * count)
 
 
-async def test_a_task_is_left_to_an_idle_gpu_worker_which_gets_it(app: App, hire: Hire):
-    cpu, gpu = await hire("cpu"), await hire("gpu", "gpu")
-    await submit(app, soft)
-    assert await cpu.claim() == []
-    await gpu.one()
-
-
 async def test_it_is_left_for_two_heartbeats_and_no_longer(app: App, hire: Hire, clock: ManualClock):
     cpu, gpu = await hire("cpu"), await hire("gpu", "gpu")
     await submit(app, soft)
@@ -94,7 +87,7 @@ async def test_a_claim_that_waits_is_answered_when_the_wait_is_over(app: App, hi
     assert len(await asyncio.wait_for(waiting, 30)) == 1
 
 
-async def test_as_many_tasks_are_left_as_it_has_free_slots(app: App, hire: Hire):
+async def test_as_many_tasks_are_left_to_an_idle_gpu_worker_as_it_has_free_slots(app: App, hire: Hire):
     cpu, gpu = await hire("cpu"), await hire("gpu", "gpu", slots=2)
     await submit(app, soft, 3)
     assert len(await cpu.claim(limit=3)) == 1

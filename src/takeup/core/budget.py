@@ -9,7 +9,8 @@ FAILURES_MAX = 2000
 LOG_ROWS_MAX = 20_000
 """How far back in the log it is counted what a worker under suspicion finished itself."""
 NOT_TAKEN = "its outputs were not taken"
-"""How a failure begins that is not the worker's: what it made could not be put where it belongs."""
+ASKED_AGAIN = "it asked to be tried again"
+"""How failures begin that are not the worker's: nobody took what it made, or what it needs is not there."""
 
 
 class ErrorBudget(NamedTuple):

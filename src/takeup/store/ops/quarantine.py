@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from takeup.core.budget import (
+    ASKED_AGAIN,
     FAILURES_MAX,
     LOG_ROWS_MAX,
     NOT_TAKEN,
@@ -30,13 +31,15 @@ def quarantine(budget: ErrorBudget) -> Op[Judged]:
         since=clock["now_at"] - timedelta(seconds=budget.window_s),
         look_count=FAILURES_MAX,
         not_taken=NOT_TAKEN,
+        asked_again=ASKED_AGAIN,
     )
     suspects = suspects_of(rows, budget)
     if not suspects:
         return Judged()
-    yield query("workers_for_change", g=[(one.worker_id,) for one in suspects])
+    held = yield query("workers_for_change", g=[(one.worker_id,) for one in suspects])
+    known = {row["id"] for row in held if row["quarantined_at"] is not None}
     quarantined, spared = [], []
-    for suspect in suspects:
+    for suspect in (one for one in suspects if one.worker_id not in known):
         reason = yield from _reason(suspect, budget)
         if reason is None:
             continue

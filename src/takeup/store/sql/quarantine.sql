@@ -2,7 +2,7 @@
 
 -- name: blamed_lanes
 -- Of the latest failures: the tasks that one worker alone failed and another one finished, by worker and lane. What a
--- worker failed before an operator let it back is forgiven, and so is that nobody could take its outputs.
+-- worker failed before an operator let it back is forgiven, and so is what says that others are to blame.
 SELECT f.worker_id, f.lane_id, COUNT(DISTINCT f.task_id) AS task_count, MIN(f.seq) AS first_seq
 FROM (
   SELECT l.seq, l.worker_id, l.job_id, l.task_id,
@@ -15,6 +15,7 @@ FROM (
   WHERE w.status = 'active' AND NOT w.disabled AND w.quarantined_at IS NULL
     AND (w.trusted_at IS NULL OR l.logged_at > w.trusted_at)
     AND COALESCE(SUBSTR(l.reason, 1, LENGTH(:not_taken)), '') <> :not_taken
+    AND COALESCE(SUBSTR(l.reason, 1, LENGTH(:asked_again)), '') <> :asked_again
   {apart}
 ) f
 WHERE f.lane_id IS NOT NULL

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from takeup.core.budget import NOT_TAKEN, ErrorBudget, Judged
+from takeup.core.budget import ASKED_AGAIN, NOT_TAKEN, ErrorBudget, Judged
 from takeup.core.errors import InvalidInput
 from takeup.core.model import Lease, Task
 from takeup.core.pipeline import Pipeline
@@ -204,8 +204,10 @@ async def what_is_handed_back_lost_or_cancelled_is_not_counted(world: World) -> 
 
 
 @case()
-async def outputs_that_nobody_took_are_not_counted(world: World) -> None:
-    await fail_then_finish(world, await add_pair(world), 3, error=f"{NOT_TAKEN}: the server's disk is full")
+async def what_others_are_to_blame_for_is_not_counted(world: World) -> None:
+    pipeline = await add_pair(world)
+    for excuse in (NOT_TAKEN, ASKED_AGAIN):
+        await fail_then_finish(world, pipeline, 3, error=f"{excuse}: the server's disk is full")
     assert await judge(world) == Judged()
 
 
