@@ -129,12 +129,11 @@ def _bad_rollup(state: JobState, event: str) -> str | None:
 
 def check_worker(history: History, state: WorkerState, event: Event) -> bool:
     """I8 for workers; whether it may be lost is I17."""
-    actor = WORKER_SWITCHES.get(event.event)
-    if actor is not None:
-        if event.actor != actor:
-            why = f"{event.event} is not for the {event.actor}"
+    if event.event in WORKER_SWITCHES:
+        why = _bad_switch(state, event)
+        if why:
             history.break_worker("I8", why, state, state.last, event)
-        return event.actor != actor
+        return why is not None
     move = WORKER_MOVES.get(event.event)
     is_legal = move is not None and event.to_status == move.target
     if move is not None and state.status is not None:
@@ -144,6 +143,16 @@ def check_worker(history: History, state: WorkerState, event: Event) -> bool:
             "I8", f"{event.event} of a worker that was {state.status}", state, state.last, event
         )
     return not is_legal
+
+
+def _bad_switch(state: WorkerState, event: Event) -> str | None:
+    if event.actor != WORKER_SWITCHES[event.event]:
+        return f"{event.event} is not for the {event.actor}"
+    if event.event != "quarantine":
+        return None
+    if state.is_quarantined or state.is_disabled or state.status != "active":
+        return "quarantined, though it got nothing new anyway"
+    return None
 
 
 def check_message(history: History, event: Event) -> None:
