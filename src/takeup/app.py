@@ -12,10 +12,12 @@ from typing import Any
 
 from takeup.artifacts.local import LocalArtifacts
 from takeup.config import MIB, Settings
+from takeup.core.budget import ErrorBudget
 from takeup.core.errors import StoreConfig
 from takeup.core.ids import digest
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
+from takeup.core.ports import Clock
 from takeup.core.remote import STORAGE
 from takeup.dispatch.bell import Bell, NotifyBell
 from takeup.dispatch.file_bell import FileBell
@@ -74,6 +76,7 @@ class App:
             period_s=self.settings.recovery_interval,
             offline_s=self.settings.worker_offline_threshold_minutes * 60,
             grace_s=self.settings.recovery_grace,
+            budget=ErrorBudget(self.settings.worker_error_budget, self.settings.worker_error_window),
         )
 
     def outbox(self) -> Outbox:
@@ -208,12 +211,18 @@ class App:
 
 
 @asynccontextmanager
-async def open_app(settings: Settings, *, upgrade: bool | None = None) -> AsyncIterator[App]:
-    """Open the database (an embedded one is brought up to date by itself) and its bell."""
+async def open_app(
+    settings: Settings, *, upgrade: bool | None = None, clock: Clock | None = None
+) -> AsyncIterator[App]:
+    """Open the database (an embedded one is brought up to date by itself) and its bell.
+
+    Without a clock, time is the database's own.
+    """
     is_embedded = not settings.database.startswith("postgres")
     if is_embedded and not settings.database_url:
         make_folder(settings.data_dir)
-    store = await Store.open(settings.database, upgrade=is_embedded if upgrade is None else upgrade)
+    upgrades = is_embedded if upgrade is None else upgrade
+    store = await Store.open(settings.database, clock=clock, upgrade=upgrades)
     bell = bell_of(store)
     try:
         yield App(settings, store, bell)

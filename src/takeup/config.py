@@ -67,8 +67,14 @@ class Settings:
     worker_order_interval: float = setting(0.5, "How often a worker looks for cancelled tasks.", "s")
     worker_progress_interval: float = setting(2.0, "How often the progress of a task is written down.", "s")
     worker_drain_timeout: float = setting(300.0, "How long a stopping worker lets its tasks go on.", "s")
-    worker_defer: float = setting(60.0, "How long work is left to workers that it prefers.", "s")
+    worker_defer: float = setting(
+        60.0, "How long work is left to workers that it prefers; two heartbeats at most.", "s"
+    )
     worker_offline_threshold_minutes: float = setting(5.0, "Silent for so long, a worker is offline.", "min")
+    worker_error_budget: int = setting(
+        5, "So many tasks that it failed and others finished quarantine a worker; 0: none.", "tasks"
+    )
+    worker_error_window: float = setting(3600.0, "Within what time they count.", "s")
     orchestrator_interval: float = setting(1.0, "How often every live job is looked at.", "s")
     recovery_interval: float = setting(5.0, "How often overdue leases are taken back.", "s")
     recovery_grace: float = setting(120.0, "After an outage, how long overdue leases are left alone.", "s")
@@ -154,6 +160,11 @@ class Settings:
     def database(self) -> str:
         """The URL of the database, the embedded default included."""
         return self.database_url or f"sqlite:///{self.data_dir / 'takeup.db'}"
+
+    @property
+    def defer_s(self) -> float:
+        """How long work is left to others: who is silent for two heartbeats may be gone."""
+        return min(self.worker_defer, 2 * self.worker_heartbeat_interval)
 
     @property
     def storage(self) -> Path:

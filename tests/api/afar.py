@@ -28,6 +28,11 @@ class Afar:
     client: Client
     source: HttpSource
 
+    async def one(self) -> Lease:
+        """A claim that must get exactly one task."""
+        (lease,) = await self.claim()
+        return lease
+
     async def claim(self, request_id: str = "", secret: str = "", limit: int = 1) -> list[Lease]:
         request = ClaimRequest(
             self.id, request_id or secrets.token_hex(8), secret or secrets.token_hex(16), limit
@@ -35,19 +40,19 @@ class Afar:
         return await self.source.claim(request)
 
 
-Hire = Callable[[str], Awaitable[Afar]]
+Hire = Callable[..., Awaitable[Afar]]
 
 
 @pytest.fixture
 async def hire(app: App, address: str) -> AsyncIterator[Hire]:
     clients: list[Client] = []
 
-    async def hire(name: str) -> Afar:
+    async def hire(name: str, *able: str, slots: int = 4, wait_s: float = 0.0) -> Afar:
         worker_id, key = await enrol(app.store, name)
         client = Client(address, key.text)
         clients.append(client)
-        source = HttpSource(client, wait_s=0.0)
-        await source.register(WorkerSpec(worker_id, name, "remote", 4))
+        source = HttpSource(client, wait_s=wait_s)
+        await source.register(WorkerSpec(worker_id, name, "remote", slots, frozenset(able)))
         return Afar(worker_id, key.text, client, source)
 
     yield hire

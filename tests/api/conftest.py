@@ -14,6 +14,7 @@ from takeup.api.listening import listen, serve
 from takeup.app import App, open_app
 from takeup.config import load
 from takeup.core.access import ROLES
+from takeup.testing.clocks import ManualClock
 from tests.conftest import GetPostgres
 from tests.services import database_from_template
 from tests.store.scenes import upgrade_schema
@@ -46,9 +47,17 @@ def more_settings() -> Mapping[str, object]:
 
 
 @pytest.fixture
-async def app(url: str, tmp_path: Path, more_settings: Mapping[str, object]) -> AsyncIterator[App]:
+def clock() -> ManualClock | None:
+    """The time of the database, if it is not to be its own."""
+    return None
+
+
+@pytest.fixture
+async def app(
+    url: str, tmp_path: Path, more_settings: Mapping[str, object], clock: ManualClock | None
+) -> AsyncIterator[App]:
     settings = load({}, {"database_url": url, "data_dir": tmp_path / "data", **more_settings})
-    async with open_app(settings) as opened:
+    async with open_app(settings, clock=clock) as opened:
         yield opened
 
 

@@ -12,7 +12,7 @@ from takeup.core.plan import NewJob
 from takeup.engine import feed
 from tests.api.listening_in import listening
 from tests.api.test_jobs import create
-from tests.store.scenes import FAN, claim_request
+from tests.store.scenes import FAN, claim_request, quarantine
 
 
 async def test_a_job_is_followed_to_its_end(
@@ -110,6 +110,10 @@ class TestLooksOften:
             await app.store.operator.disable(["w"], reason=evil)
             disabled = (await ears.until(lambda heard: heard.data.get("event") == "disable"))[-1]
             assert (disabled.data["reason"], disabled.data["disabled"]) == (evil, True), "s108"
+            await quarantine(app.store)
+            kept_away = (await ears.until(lambda heard: heard.data.get("event") == "quarantine"))[-1]
+            assert (kept_away.data["id"], kept_away.data["quarantined"]) == ("broken", True)
+            assert kept_away.data["reason"].startswith("it failed 1 tasks")
             await app.store.worker.leave(["w"])
             gone = (await ears.until(lambda heard: heard.data.get("event") == "leave"))[-1]
             assert (gone.data["status"], gone.data["activity"]) == ("offline", "offline")

@@ -12,7 +12,7 @@ from takeup.core.model import Failure, WorkerSpec
 from takeup.core.plan import NewJob
 from tests.api.conftest import flow, served
 from tests.api.visitors import PASSWORD, cheapen, person
-from tests.store.scenes import claim_request
+from tests.store.scenes import claim_request, quarantine
 
 CANARY = "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>'\"&amp;"
 
@@ -91,3 +91,12 @@ async def test_s102_what_is_listed_is_text(app: App, home: str, page: Page):
     assert await page.locator("img").count() == 0
     assert said == []
     assert live
+
+
+async def test_a_quarantined_worker_is_seen_with_its_reason(app: App, home: str, page: Page):
+    await person(app, "Ann")
+    await quarantine(app.store)
+    await page.goto(home)
+    await enter(page, "Ann", PASSWORD)
+    row = page.locator(".workers tbody tr").filter(has_text="broken")
+    await row.get_by_text("quarantined: it failed 1 tasks within 60 s").wait_for()

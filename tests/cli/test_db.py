@@ -13,7 +13,7 @@ from takeup.store.migrate import migrations
 from takeup.store.store import Store
 from tests.cli.conftest import Call, Cli, with_store
 from tests.conftest import GetPostgres
-from tests.store.scenes import ONE, claim_request
+from tests.store.scenes import ONE, claim_request, quarantine
 
 NAMES = [f"{one.version:04}_{one.name}" for one in migrations()]
 NEWEST = migrations()[-1].version
@@ -93,6 +93,22 @@ def test_workers_are_listed_and_changed(url: str, call: Call):
     assert "worker w1 is offline and cannot be drained" in call("workers", "drain", "w1", *at).err
     for verb in ("drain", "disable", "enable"):
         assert "no worker has the id 'w2'" in call("workers", verb, "w1", "w2", *at).err
+    assert call("verify", *at).code == 0
+
+
+def test_a_quarantined_worker_is_shown_with_the_reason_and_let_back(url: str, call: Call):
+    with_store(url, quarantine)
+    at = ("--database", url)
+    _, broken, well, why, what_to_do = call("workers", "list", *at).out.splitlines()
+    assert (broken.split()[:2], well.split()[:2]) == (["broken", "quarantined"], ["well", "active"])
+    assert why.startswith("broken is quarantined since ")
+    assert "it failed 1 tasks within 60 s that other workers finished" in why
+    assert what_to_do.endswith("takeup workers enable broken")
+    listed = call("workers", "list", "--json", *at).json[0]
+    assert (listed["shown_status"], listed["disabled"]) == ("quarantined", False)
+    assert call("workers", "enable", "broken", *at).out == "broken is enabled\n"
+    assert call("workers", "enable", "broken", *at).out == "broken was enabled already\n"
+    assert call("workers", "list", "--json", *at).json[0]["shown_status"] == "active"
     assert call("verify", *at).code == 0
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from takeup.engine import runners
-from tests.engine.scene import Scene
+from takeup.pipelines.loading import load_one
+from tests.engine.scene import PATIENCE_S, Scene
 
 SPOILS = """
 from takeup import Pipeline
@@ -125,3 +126,40 @@ def test_a_time_that_has_passed_is_not_moved(monkeypatch: pytest.MonkeyPatch):
     some.extend(runner, 500.0, runner.until)
     assert runner.until == 100.0 + runners.SILENT_S, "its guardian kills it now: nobody may think it lives on"
     assert len(orders) == 1
+
+
+HOSTS = """
+import asyncio
+from takeup import Pipeline
+from takeup.core.policy import RetryPolicy
+hosts = Pipeline("hosts", lease=30)
+
+@hosts.stage(retries=RetryPolicy(max_attempts=50, initial_s=0.0))
+async def work(ctx):
+    {body}
+"""
+
+
+async def test_a_worker_on_a_broken_host_is_quarantined_and_the_others_do_its_work(
+    small_scene: Scene, tmp_path: Path
+):
+    bodies = {"broken": "raise OSError('no device')", "well": "await asyncio.sleep(0.05)"}
+    for name, body in bodies.items():
+        (tmp_path / name).mkdir()
+        file = tmp_path / name / "hosts.py"
+        file.write_text(HOSTS.format(body=body))
+        small_scene.pipelines["hosts"] = load_one(str(file))
+        await small_scene.start_worker(name, sources=(str(file),), slots=2)
+    jobs = [await small_scene.submit("hosts") for _ in range(20)]
+    for job_id in jobs:
+        assert (await small_scene.finished(job_id)).status == "completed"
+    async with asyncio.timeout(PATIENCE_S):
+        while (broken := await small_scene.store.read.worker("broken")).quarantined_at is None:
+            await asyncio.sleep(0.02)
+    assert "that other workers finished, and finished 0 like them" in (broken.quarantine_reason or "")
+    assert (await small_scene.store.read.worker("well")).quarantined_at is None
+    await small_scene.start_worker("broken", sources=(str(tmp_path / "well" / "hosts.py"),), slots=2)
+    again = [await small_scene.submit("hosts") for _ in range(4)]
+    for job_id in again:
+        await small_scene.finished(job_id)
+        assert {one.owner for one in await small_scene.store.read.attempts(job_id)} == {"well"}

@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from takeup.core.alerts import BURST_MAX, Alert, Limits
+from takeup.core.budget import ErrorBudget
 from takeup.core.model import Failure, Lease
 from takeup.core.plan import NewJob
 from takeup.core.webhooks import News
@@ -15,7 +16,7 @@ from takeup.store.store import Store
 from takeup.testing.clocks import START
 from tests.conftest import GetPostgres
 from tests.services import database_from_template
-from tests.store.scenes import ONE, Clock, add_worker, claim_request, run_one, upgrade_schema
+from tests.store.scenes import ONE, Clock, add_worker, claim_request, quarantine, run_one, upgrade_schema
 
 S300 = timedelta(seconds=300)
 
@@ -57,6 +58,15 @@ async def test_workers_that_come_and_go(store: Store, clock: Clock):
     clock.pass_s(400)
     await store.recovery.lose_workers(60)
     assert await kinds(store) == ["worker_startup", "worker_shutdown"]
+
+
+async def test_a_quarantined_worker(store: Store):
+    await quarantine(store)
+    *_, news = await told(store)
+    assert (news.event, news.data["worker_id"]) == ("worker_quarantined", "broken")
+    assert news.data["reason"].startswith("it failed 1 tasks within 60 s that other workers finished")
+    await store.recovery.quarantine(ErrorBudget(1, 60))
+    assert await told(store) == []
 
 
 async def test_a_lost_lease_and_the_last_of_them(store: Store, clock: Clock):

@@ -244,6 +244,31 @@ def claimed_by_a_draining_worker(log: Log):
 
 
 @bad("I16")
+def claimed_by_a_quarantined_worker(log: Log):
+    log.worker_event(0.5, "quarantine", actor="recovery")
+    log.worker_rows["w1"]["quarantined_at"] = at(0.5)
+    log.move(1, "claim")
+
+
+@bad("I8")
+def quarantined_by_a_worker(log: Log):
+    log.worker_event(0.5, "quarantine")
+    log.worker_rows["w1"]["quarantined_at"] = at(0.5)
+
+
+@bad("I8")
+def quarantined_twice(log: Log):
+    for second in (0.5, 0.6):
+        log.worker_event(second, "quarantine", actor="recovery")
+    log.worker_rows["w1"]["quarantined_at"] = at(0.5)
+
+
+@bad("I19")
+def let_back_without_a_log(log: Log):
+    log.worker_event(0.5, "quarantine", actor="recovery")
+
+
+@bad("I16")
 def claimed_beyond_its_slots(log: Log):
     log.task(2)
     log.move(1, "claim")

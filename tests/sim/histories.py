@@ -75,6 +75,7 @@ class Log:
             "incarnation": 1,
             "status": "active",
             "disabled": 0,
+            "quarantined_at": None,
             **fields,
         }
         self.worker_event(second, "register", worker, None, "active")
@@ -86,10 +87,10 @@ class Log:
         worker: str = "w1",
         before: str | None = "active",
         after: str = "active",
+        *,
+        actor: str = "worker",
     ) -> None:
-        self.add(
-            second, "worker", event, actor="worker", from_status=before, to_status=after, worker_id=worker
-        )
+        self.add(second, "worker", event, actor=actor, from_status=before, to_status=after, worker_id=worker)
         self.worker_rows[worker]["status"] = after
 
     def job(self, job: str = "j1", *, priority: int = 5, request: str | None = None) -> None:

@@ -28,6 +28,25 @@ def test_there_are_twenty_mutants():
     assert sorted([*MUTANTS, *REAL], key=lambda name: int(name[1:])) == [f"D{n}" for n in range(1, 21)]
 
 
+QUARANTINE = {
+    "a quarantined worker claims": ("I16", Patch("claim_lanes", " AND w.quarantined_at IS NULL", "")),
+    "a restart clears it": (
+        "I19",
+        Patch(
+            "register_again",
+            "heartbeat_at = NULL",
+            "heartbeat_at = NULL, quarantined_at = NULL, quarantine_reason = NULL",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("defect", QUARANTINE)
+def test_a_quarantine_that_does_not_hold_is_caught(defect: str):
+    invariant, patch = QUARANTINE[defect]
+    assert any(invariant in broken(seed, Rules(patches=(patch,))) for seed in range(100, 400))
+
+
 def test_a_patch_whose_text_is_gone_is_refused():
     with pytest.raises(AssertionError, match="does not hold"):
         open_session((Patch("claim_tasks", "no such text", ""),))

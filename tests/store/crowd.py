@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
+from takeup.core.budget import ErrorBudget, Judged
 from takeup.core.model import Answer, Completion, WorkerSpec
 from takeup.core.plan import NewJob
 from takeup.store import migrate
@@ -86,6 +87,14 @@ async def expire(_member: int, url: str, clock: Clock) -> list[int]:
     store = await Store.open(url, clock=clock)
     try:
         return await store.recovery.expire()
+    finally:
+        await store.close()
+
+
+async def judge(_member: int, url: str) -> Judged:
+    store = await Store.open(url)
+    try:
+        return await store.recovery.quarantine(ErrorBudget(1, 600))
     finally:
         await store.close()
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import asyncpg
 
-from takeup.core.model import Lease, WorkerSpec
+from takeup.core.budget import ErrorBudget
+from takeup.core.model import Completion, Failure, Lease, WorkerSpec
 from takeup.core.pipeline import Pipeline, Stage
 from takeup.core.plan import NewJob
 from takeup.store.ops.claim import ClaimRequest
@@ -74,6 +75,23 @@ async def upgrade_schema(url: str) -> None:
 
 async def add_worker(store: Store, worker_id: str = "w1", slots: int = 100) -> None:
     await store.worker.register(WorkerSpec(worker_id, slots=slots))
+
+
+async def quarantine(store: Store, bad: str = "broken", good: str = "well") -> None:
+    """Two workers: one failed a task that the other one finished, and gets nothing new any more."""
+    for name in (bad, good):
+        await store.worker.register(WorkerSpec(name))
+    await fail_then_finish(store, bad, good)
+    assert (await store.recovery.quarantine(ErrorBudget(1, 60))).quarantined == (bad,)
+
+
+async def fail_then_finish(store: Store, bad: str, good: str) -> None:
+    """A task that one worker fails and another one finishes."""
+    _, lease = await run_one(store, bad)
+    await store.worker.fail(bad, [Failure(lease.held, "boom", after_s=0.0)])
+    await store.recovery.wake()
+    (lease,) = await store.worker.claim(claim_request(good))
+    await store.worker.complete(good, [Completion(lease.held)])
 
 
 async def run_one(store: Store, worker_id: str = "w1", **options: Any) -> tuple[str, Lease]:

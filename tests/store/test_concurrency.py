@@ -12,7 +12,7 @@ from takeup.core.plan import NewJob
 from takeup.store.store import Store
 from tests.store import crowd as members
 from tests.store.crowd import SIZE, Crowd
-from tests.store.scenes import FAN, ONE, add_worker, claim_request, dump, faults_of, run_one
+from tests.store.scenes import FAN, ONE, add_worker, claim_request, dump, fail_then_finish, faults_of, run_one
 
 TASKS = 300
 SEGMENTS = 1000
@@ -35,6 +35,26 @@ def test_ten_claimers_take_every_task_once(url, crowd: Crowd, limit):
     events = Counter((row["noun"], row["event"]) for row in rows["audit"] if row["noun"] == "task")
     assert events == {("task", "create"): TASKS, ("task", "claim"): TASKS, ("task", "complete"): TASKS}
     assert faults_of(rows) == []
+
+
+def test_ten_judges_quarantine_no_more_than_one_would(url, crowd: Crowd):
+    """Two of three workers fail what the third finishes; only one of them may go."""
+
+    async def prepare() -> None:
+        store = await Store.open(url)
+        for name in ("a", "b", "well"):
+            await add_worker(store, name, slots=1)
+        for bad in ("a", "b"):
+            await fail_then_finish(store, bad, "well")
+        await store.close()
+
+    asyncio.run(prepare())
+    judged = crowd.run(members.judge, url)
+    assert [name for one in judged for name in one.quarantined] == ["a"]
+    assert {name for one in judged for name in one.spared} <= {"b"}
+    rows = asyncio.run(dump(url))
+    assert [row["id"] for row in rows["workers"] if row["quarantined_at"] is not None] == ["a"]
+    assert [row["event"] for row in rows["audit"]].count("quarantine") == 1
 
 
 def test_ten_orchestrators_split_and_join_once(url, crowd: Crowd):

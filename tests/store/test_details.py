@@ -12,7 +12,7 @@ from takeup.core.plan import NewJob
 from takeup.core.progress import Forecast
 from takeup.core.why import why
 from takeup.store.store import Store
-from tests.store.scenes import FAN, ONE, Clock, claim_request, run_one
+from tests.store.scenes import FAN, ONE, Clock, claim_request, quarantine, run_one
 
 GPU = Pipeline.of("gpu", [Stage("render", requires=frozenset({"gpu"}), lease_s=60.0)])
 
@@ -68,6 +68,21 @@ async def test_why_names_the_worker_that_is_missing(store: Store, clock: Clock):
     assert "no worker is online that serves gpu/render" in await told(store, next_id)
     clock.pass_s(60)
     assert "lease is over since" in await told(store, job_id)
+
+
+async def test_why_names_who_is_quarantined_and_how_he_is_let_back(store: Store):
+    await quarantine(store)
+    await run_one(store, "well")
+    (job_id,) = await store.operator.submit([NewJob(ONE)])
+    assert await told(store, job_id) == (
+        "work is ready, but all 1 slots of the 1 worker that serve it are busy; "
+        "broken is quarantined (`takeup workers enable ID` lets a worker back)"
+    )
+    await store.worker.leave(["well"])
+    text = await told(store, job_id)
+    assert "no worker is online that serves one/work: 1 quarantined, 1 offline; broken is quarantined" in text
+    await store.operator.enable(["broken"])
+    assert "about to be claimed: broken" in await told(store, job_id)
 
 
 async def test_why_tells_of_pauses_delays_and_prerequisites(store: Store, clock: Clock):

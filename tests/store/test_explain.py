@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from takeup.core.budget import ErrorBudget
 from takeup.core.control import Adoption
 from takeup.core.live import Watch
 from takeup.core.model import Completion, Failure, Held, Lease, Progress
@@ -25,6 +26,7 @@ from takeup.store.ops import (
     feed,
     operate,
     orchestrate,
+    quarantine,
     recover,
     report,
     submit,
@@ -97,6 +99,7 @@ OPERATIONS: dict[str, Make] = {
     "complete one": lambda s: report.complete("w1", [Completion(s.held[0])]),
     "fail one": lambda s: report.fail("w1", [Failure(s.held[0], "boom")], luck=lambda: 0.0),
     "release one": lambda s: report.release("w1", s.held[:1]),
+    "quarantine": lambda _: quarantine.quarantine(ErrorBudget(1, 3600.0)),
     "wake": lambda _: recover.wake(1000),
     "live jobs": lambda _: orchestrate.live_jobs("", 500),
     "split": lambda s: orchestrate.advance([s.fan_id], 1000),
@@ -132,6 +135,7 @@ TOUCHED = {
     "complete one": 1,
     "fail one": 1,
     "release one": 1,
+    "quarantine": HELD // 2,
     "wake": HELD // 2,
     "expire": HELD // 2,
     "split": SEGMENTS,
@@ -200,7 +204,7 @@ HOT = (
     "overdue_tasks", "expire_tasks", "due_retries", "move_tasks", "live_tasks", "tasks_by_id",
     "ready_candidates", "doomed_tasks", "closable_jobs", "close_jobs", "live_jobs", "splittable_stages",
     "log_tasks", "set_tasks_job_control", "set_tasks_priority", "add_tasks", "task_by_id", "tasks_page",
-    "watched_stages", "watched_workers",
+    "watched_stages", "watched_workers", "blamed_lanes", "finished_since", "lanes_at_stake",
 )  # fmt: skip
 SMALL_INDEXES = ("tasks_running", "tasks_retrying", "tasks_broken", "tasks_new")
 

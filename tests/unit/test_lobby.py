@@ -24,7 +24,7 @@ class House:
         self.running = asyncio.create_task(self.lobby.run(self.stop))
 
     async def worker(self, worker_id: str) -> Any:
-        return SimpleNamespace(stages=("*",), capabilities=frozenset({worker_id[0]}))
+        return SimpleNamespace(stages=("*",), capabilities=frozenset({worker_id[0]}), quarantined_at=None)
 
     async def ask(self) -> list[Any]:
         self.looks += 1

@@ -122,7 +122,8 @@ class Lobby:
         if known is not None and now - known[0] < KNOWN_S:
             return known[1]
         worker = await self._read.worker(worker_id)
-        name = digest(repr((sorted(worker.stages), sorted(worker.capabilities))))
+        able = sorted(worker.stages), sorted(worker.capabilities)
+        name = digest(repr((*able, worker.quarantined_at is not None)))  # who gets nothing holds up nobody
         self._names[worker_id] = now, name
         self._names.move_to_end(worker_id)
         if len(self._names) > WAITING_MAX:

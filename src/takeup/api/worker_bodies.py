@@ -133,6 +133,8 @@ class Claimed(BaseModel):
 
     leases: list[LeaseLine]
     jobs: Mapping[str, BriefLine]
+    reason: str | None = None
+    """Why this worker gets nothing, whatever there is: it is quarantined."""
 
 
 class HeldBody(Body):

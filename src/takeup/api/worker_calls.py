@@ -164,12 +164,17 @@ async def claim(request: Request, caller: WorkerCaller, body: ClaimBody) -> Clai
     """Take work; with `wait` this call is answered when there is some, or when the time is over."""
     app, worker_id = app_of(request), worker_of(caller)
     wanted = ClaimRequest(
-        worker_id, body.request_id, body.secret, body.limit, app.settings.worker_defer, may_skim=True
+        worker_id, body.request_id, body.secret, body.limit, app.settings.defer_s, may_skim=True
     )
     claiming = lobby_of(request).claim(
         worker_id, lambda: app.store.worker.claim(wanted, takes_back=body.takes_back), body.wait
     )
     leases = await unless_gone(request, claiming)
+    if not leases:
+        seen = await app.store.read.worker(worker_id)
+        return Claimed(
+            leases=[], jobs={}, reason=seen.quarantine_reason and f"quarantined: {seen.quarantine_reason}"
+        )
     known = {lease.job_id: lease.brief for lease in leases if lease.brief is not None}
     missing = sorted({lease.job_id for lease in leases} - known.keys())
     briefs = {**known, **(await app.store.worker.briefs(missing) if missing else {})}

@@ -90,7 +90,7 @@ async def change_worker(
     change: Literal["disable", "enable", "drain"],
     body: ChangeBody,
 ) -> Worker:
-    """Switch a worker off or on, or give it nothing new."""
+    """Switch a worker off, or on and out of quarantine, or give it nothing new."""
     app = app_of(request)
     if change == "drain":
         await app.store.operator.drain([worker_id])

@@ -197,7 +197,11 @@ async def check_clock(store: Store) -> Finding:
 async def check_workers(store: Store) -> Finding:
     """Whether anybody would take work."""
     workers = await all_workers(store.read)
-    online = [worker for worker in workers if worker.status == "active" and not worker.disabled]
+    online = [
+        worker
+        for worker in workers
+        if worker.status == "active" and not worker.disabled and worker.quarantined_at is None
+    ]
     slots = sum(worker.slots for worker in online)
     if online:
         return Finding("ok", "workers", f"{len(online)} online with {slots} slots")

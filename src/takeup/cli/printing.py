@@ -13,7 +13,7 @@ from takeup.core.why import length
 CELL_CHARS_MAX = 80
 STYLES = {
     "completed": "green", "DONE": "green", "ok": "green", "active": "green",
-    "failed": "red", "FAILED": "red", "fail": "red", "disabled": "red",
+    "failed": "red", "FAILED": "red", "fail": "red", "disabled": "red", "quarantined": "red",
     "cancelled": "yellow", "paused": "yellow", "warn": "yellow", "draining": "yellow", "offline": "dim",
 }  # fmt: skip
 

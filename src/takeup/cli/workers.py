@@ -8,7 +8,7 @@ from takeup.cli.options import add_action, add_capability, later
 CHANGES = {
     "drain": "give workers nothing new; they finish what they hold",
     "disable": "switch workers off; what they hold is taken back when its lease is over",
-    "enable": "switch workers on again",
+    "enable": "switch workers on again, and let them out of quarantine",
     "revoke": "end every key of workers elsewhere; they are refused a second later at the latest",
 }
 

@@ -35,6 +35,11 @@ async def show_list(options: argparse.Namespace) -> int:
         for worker in shown
     ]
     table(("id", "status", "host", "load", "heartbeat", "capabilities", "stages"), rows)
+    for worker in shown:
+        if worker.quarantined_at is not None:
+            since = age(worker.quarantined_at, now)
+            line(f"{worker.id} is quarantined since {since}: {worker.quarantine_reason}")
+            line(f"  let it back when it is well again: takeup workers enable {worker.id}")
     return 0
 
 
@@ -49,9 +54,11 @@ async def all_workers(read: ReadStore) -> list[Worker]:
 
 
 def status_of(worker: Worker) -> str:
-    """What stands out most: disabled before draining before busy."""
+    """What stands out most: disabled before quarantined before draining."""
     if worker.disabled:
         return "disabled"
+    if worker.quarantined_at is not None and worker.status == "active":
+        return "quarantined"
     return worker.status
 
 
@@ -96,11 +103,11 @@ async def disable(options: argparse.Namespace) -> int:
 
 
 async def enable(options: argparse.Namespace) -> int:
-    """Switch these workers on again."""
+    """Switch these workers on again, and let them out of quarantine."""
     async with open_store(options) as (store, _):
         before = await _look(store, options.workers)
         await store.operator.enable(options.workers, reason=options.reason)
-    changed = [worker.id for worker in before if worker.disabled]
+    changed = [worker.id for worker in before if worker.disabled or worker.quarantined_at is not None]
     _tell(options, changed, "is enabled", "was enabled already")
     return 0
 

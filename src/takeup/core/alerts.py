@@ -49,6 +49,9 @@ def alert_of(row: Mapping[str, Any]) -> Alert | None:
         if event != "register":
             data["reason"] = "it said good-bye" if event == "leave" else "it was not heard of any more"
         return Alert(kind, row["worker_id"], row["logged_at"], data)
+    if noun == "worker" and event == "quarantine":
+        data = {"worker_id": row["worker_id"], "reason": row["reason"]}
+        return Alert("worker_quarantined", row["worker_id"], row["logged_at"], data)
     return None
 
 

@@ -57,6 +57,7 @@ class WorkerLook(NamedTuple):
     name: str
     status: str
     is_disabled: bool
+    is_quarantined: bool
     slots: int
     load: int
 

@@ -195,6 +195,11 @@ class Worker:
     incarnation: int
     registered_at: datetime
     last_heartbeat_at: datetime | None
+    quarantined_at: datetime | None = None
+    """Since when it gets nothing new, because it failed what others finished."""
+    quarantine_reason: str | None = None
+    trusted_at: datetime | None = None
+    """When an operator enabled it last; failures before that do not count any more."""
     load: int = 0
 
 

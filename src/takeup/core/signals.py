@@ -8,9 +8,7 @@ class Fatal(Exception):
 class Retry(Exception):
     """Try again, after so many seconds if given; without them the stage's back-off decides."""
 
-    def __init__(
-        self, reason: str = "the stage asked to be tried again", *, after: float | None = None
-    ) -> None:
+    def __init__(self, reason: str = "no reason was given", *, after: float | None = None) -> None:
         """`reason` is what people read; `after` is in seconds."""
         super().__init__(reason)
         self.after = after

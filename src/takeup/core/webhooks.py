@@ -16,6 +16,7 @@ ALERTS = (
     "job_failed_pattern",
     "worker_startup",
     "worker_shutdown",
+    "worker_quarantined",
     "webhook_disabled",
 )
 EVENTS = (*JOB_EVENTS, *ALERTS)

@@ -88,6 +88,7 @@ class WorkerFacts:
     id: str
     is_active: bool
     is_disabled: bool
+    is_quarantined: bool
     slots: int
     load: int
     capabilities: frozenset[str]
@@ -216,16 +217,17 @@ def _nobody(facts: Facts, stage: StageFacts, tasks: StageTasks) -> str:
     serving = [
         worker for worker in active if lane.fits(worker.capabilities | {*lane.requires}, worker.stages)
     ]
+    kept = _kept_away(facts, lane)
     if not serving:
-        return f"no worker is online that serves {name}: {_others(facts, active)}"
+        return f"no worker is online that serves {name}: {_others(facts, active)}{kept}"
     able = [worker for worker in serving if lane.fits(worker.capabilities, worker.stages)]
     if not able:
         without = len(serving)
-        return f"no worker with {' and '.join(lane.requires)}: {without} online without it"
+        return f"no worker with {' and '.join(lane.requires)}: {without} online without it{kept}"
     free = [worker for worker in able if worker.load < worker.slots]
     if not free:
         slots = sum(worker.slots for worker in able)
-        return f"all {slots} slots of the {_many(len(able), 'worker')} that serve it are busy"
+        return f"all {slots} slots of the {_many(len(able), 'worker')} that serve it are busy{kept}"
     since = _since(facts, tasks.ready_at) if tasks.ready_at is not None else "just now"
     if lane.prefers and not any(lane.suits(worker.capabilities) for worker in free):
         return f"left for a worker with {lane.prefers} for a while (ready since {since})"
@@ -234,13 +236,32 @@ def _nobody(facts: Facts, stage: StageFacts, tasks: StageTasks) -> str:
     return f"about to be claimed: {names} {have} a free slot (ready since {since})"
 
 
+def _kept_away(facts: Facts, lane: LanePlan) -> str:
+    """Who could take it but is quarantined, and how he is let back."""
+    ids = [
+        worker.id
+        for worker in facts.workers
+        if worker.is_quarantined and lane.fits(worker.capabilities, worker.stages)
+    ]
+    if not ids:
+        return ""
+    verb = "is" if len(ids) == 1 else "are"
+    return f"; {', '.join(ids[:3])} {verb} quarantined (`takeup workers enable ID` lets a worker back)"
+
+
 def _others(facts: Facts, active: list[WorkerFacts]) -> str:
     parts = [f"{len(active)} online serve other stages"] if active else []
     disabled = sum(worker.is_disabled for worker in facts.workers)
-    draining = len(facts.workers) - len(active) - disabled
+    quarantined = sum(worker.is_quarantined for worker in facts.workers)
+    draining = len(facts.workers) - len(active) - disabled - quarantined
     parts += [
         f"{count} {word}"
-        for count, word in ((draining, "draining"), (disabled, "disabled"), (facts.offline, "offline"))
+        for count, word in (
+            (draining, "draining"),
+            (disabled, "disabled"),
+            (quarantined, "quarantined"),
+            (facts.offline, "offline"),
+        )
         if count
     ]
     return ", ".join(parts) or "none was ever registered"

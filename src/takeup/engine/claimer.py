@@ -60,6 +60,7 @@ class Claimer:
         self._full_count = 0
         self._seen_at = clock()
         self._grace_until = 0.0
+        self._standing: str | None = None
 
     @property
     def jobs(self) -> Mapping[str, Brief]:
@@ -128,6 +129,16 @@ class Claimer:
         if now - self._seen_at > SILENT_HEARTBEATS * self._options.heartbeat_s:
             self._grace_until = now + self._options.grace_s
         self._seen_at = now
+
+    def note_standing(self, status: str | None) -> None:
+        """How the source sees this worker; that it gets nothing new any more is told once."""
+        if status == "quarantined" != self._standing:
+            log.warning(
+                "quarantined: it gets nothing new until an operator enables it", worker=self._options.spec.id
+            )
+        elif self._standing == "quarantined" != status:
+            log.info("out of quarantine", worker=self._options.spec.id)
+        self._standing = status
 
     def note_full_disk(self) -> None:
         """A task found no space: take nothing for a while, and longer each time."""

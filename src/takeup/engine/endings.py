@@ -7,6 +7,7 @@ from typing import Any
 from takeup.artifacts import manifest
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
+from takeup.core.budget import NOT_TAKEN
 from takeup.core.errors import InvalidInput, LeaseLost, TakeupError
 from takeup.core.model import Answer, Artifact, Completion, Failure
 from takeup.core.points import point
@@ -58,7 +59,7 @@ class Endings:
                 self.stopped(holding)
                 return
             retryable = error.retryable if isinstance(error, TakeupError) else True
-            failure = Failure(holding.lease.held, f"its outputs were not taken: {error}", retryable)
+            failure = Failure(holding.lease.held, f"{NOT_TAKEN}: {error}", retryable)
             ending = Ending(holding, failure)
         point("worker.before complete")
         self._reporter.add(ending)

@@ -76,7 +76,7 @@ def worker_options(
         processes=processes,
         batch=settings.worker_batch,
         poll_s=settings.worker_poll_interval,
-        defer_s=settings.worker_defer,
+        defer_s=settings.defer_s,
         heartbeat_s=settings.worker_heartbeat_interval,
         glance_s=options.pop("glance_s", settings.worker_order_interval),
         news_s=settings.worker_progress_interval,

@@ -57,6 +57,7 @@ def of_worker(channel: Channel, worker: WorkerLook, row: LogRow | None = None) -
         "status": row.status if row else worker.status,
         "activity": worker.activity,
         "disabled": worker.is_disabled,
+        "quarantined": worker.is_quarantined,
         "load": worker.load,
         "slots": worker.slots,
     }
@@ -66,7 +67,9 @@ def of_worker(channel: Channel, worker: WorkerLook, row: LogRow | None = None) -
 def gone_worker(worker_id: str, row: LogRow | None = None) -> WorkerLook:
     """One that is known no more, as it was last."""
     status = (row.status if row else None) or "offline"
-    return WorkerLook(worker_id, name="", status=status, is_disabled=False, slots=0, load=0)
+    return WorkerLook(
+        worker_id, name="", status=status, is_disabled=False, is_quarantined=False, slots=0, load=0
+    )
 
 
 def _change(row: LogRow | None) -> dict[str, Any]:

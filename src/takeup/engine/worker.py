@@ -334,6 +334,7 @@ class Worker:
             try:
                 statuses = await self._source.heartbeat([self.id])
                 self._claimer.note_contact()
+                self._claimer.note_standing(statuses.get(self.id))
                 if self.id not in statuses:
                     log.warning("the database does not know this worker; it registers again")
                     await self._register()

@@ -196,11 +196,15 @@ class Checker:
         self._note_worker(worker, event)
 
     def _note_worker(self, worker: WorkerState, event: Event) -> None:
-        if event.event in ("enable", "disable"):
-            worker.is_disabled = event.event == "disable"
+        if event.event == "disable":
+            worker.is_disabled = True
+        elif event.event == "quarantine":
+            worker.is_quarantined = True
+        elif event.event == "enable":
+            worker.is_disabled = worker.is_quarantined = False
         if event.event in ("register", "revive"):
             worker.seen = event.logged_at
-        if worker.status != event.to_status or event.event in ("register", "enable", "disable"):
+        if worker.status != event.to_status or event.event in ("register", *moves.WORKER_SWITCHES):
             worker.since = worker.idle_since = event.logged_at
         worker.status = event.to_status
         worker.last = event

@@ -71,7 +71,7 @@ class Liveness:
             ability = self._history.abilities.get(worker.id)
             if ability is None or worker.idle_since is None or worker.load >= ability.slots:
                 continue
-            if worker.status != "active" or worker.is_disabled:
+            if worker.status != "active" or worker.is_disabled or worker.is_quarantined:
                 continue
             if not lane.fits(ability.capabilities, ability.stages):
                 continue

@@ -11,6 +11,8 @@ TASK_MOVES = {move.name: move for move in TASK.moves}
 JOB_MOVES = {move.name: move for move in JOB.moves}
 MESSAGE_MOVES = {move.name: move for move in OUTBOX.moves}
 WORKER_MOVES = {move.name: move for move in WORKER.moves}
+WORKER_SWITCHES = {"enable": Actor.OPERATOR, "disable": Actor.OPERATOR, "quarantine": Actor.RECOVERY}
+"""What happens to a worker without a change of its status, and who may do it."""
 TASK_CONTROLS = frozenset({"pause", "resume"})
 JOB_CONTROLS = frozenset({"pause", "resume", "skip", "set_priority"})
 DECIDED = frozenset({"cancel", "complete"})
@@ -127,8 +129,11 @@ def _bad_rollup(state: JobState, event: str) -> str | None:
 
 def check_worker(history: History, state: WorkerState, event: Event) -> bool:
     """I8 for workers; whether it may be lost is I17."""
-    if event.event in ("enable", "disable"):
-        return False
+    if event.event in WORKER_SWITCHES:
+        why = _bad_switch(state, event)
+        if why:
+            history.break_worker("I8", why, state, state.last, event)
+        return why is not None
     move = WORKER_MOVES.get(event.event)
     is_legal = move is not None and event.to_status == move.target
     if move is not None and state.status is not None:
@@ -138,6 +143,16 @@ def check_worker(history: History, state: WorkerState, event: Event) -> bool:
             "I8", f"{event.event} of a worker that was {state.status}", state, state.last, event
         )
     return not is_legal
+
+
+def _bad_switch(state: WorkerState, event: Event) -> str | None:
+    if event.actor != WORKER_SWITCHES[event.event]:
+        return f"{event.event} is not for the {event.actor}"
+    if event.event != "quarantine":
+        return None
+    if state.is_quarantined or state.is_disabled or state.status != "active":
+        return "quarantined, though it got nothing new anyway"
+    return None
 
 
 def check_message(history: History, event: Event) -> None:

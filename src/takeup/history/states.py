@@ -64,8 +64,9 @@ class WorkerState:
     id: str
     status: str | None = None
     is_disabled: bool = False
+    is_quarantined: bool = False
     since: datetime | None = None
-    """When its status or its being enabled changed last."""
+    """When its status, or whether it may work at all, changed last."""
     load: int = 0
     idle_since: datetime | None = None
     """Since when it has had a free slot without claiming anything."""

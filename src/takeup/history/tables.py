@@ -82,9 +82,12 @@ def check_workers(history: History, rows: Iterable[Row]) -> None:
         state = history.workers.get(row["id"])
         if state is None or state.status is None:
             history.violations.append(Violation("I19", "a row without a log", worker_id=row["id"]))
-        elif row["status"] != state.status or bool(row["disabled"]) != state.is_disabled:
-            message = f"is {row['status']}, disabled {bool(row['disabled'])}; the log gives {state.status}"
-            history.break_worker("I19", message, state, state.last)
+            continue
+        found = (row["status"], bool(row["disabled"]), row["quarantined_at"] is not None)
+        told = (state.status, state.is_disabled, state.is_quarantined)
+        if found != told:
+            names = "status, disabled, quarantined"
+            history.break_worker("I19", f"{names} are {found}; the log gives {told}", state, state.last)
 
 
 def check_messages(history: History, rows: Iterable[Row], announced: Counter[str]) -> None:

@@ -28,10 +28,11 @@ def _cannot(history: History, state: TaskState, worker: WorkerState, event: Even
             return f"cannot do {lane.name}"
         if worker.load >= ability.slots:
             return f"holds {worker.load} leases and has {ability.slots} slots"
-    is_off = worker.is_disabled or worker.status in ("draining", "offline")
-    if is_off and _is_settled(history, worker, event):
-        return "is disabled" if worker.is_disabled else f"is {worker.status}"
-    return None
+    flags = {"disabled": worker.is_disabled, "quarantined": worker.is_quarantined}
+    off = [name for name, is_set in flags.items() if is_set]
+    if worker.status in ("draining", "offline"):
+        off.append(worker.status)
+    return f"is {off[0]}" if off and _is_settled(history, worker, event) else None
 
 
 def _is_settled(history: History, worker: WorkerState, event: Event) -> bool:

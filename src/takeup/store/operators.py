@@ -83,5 +83,5 @@ class OperatorStore:
         await self._driver.run(worker.set_disabled, worker_ids, disabled=True, reason=reason)
 
     async def enable(self, worker_ids: Sequence[str], *, reason: str | None = None) -> None:
-        """Switch workers on again."""
+        """Switch workers on again, and let them out of quarantine."""
         await self._driver.run(worker.set_disabled, worker_ids, disabled=False, reason=reason)

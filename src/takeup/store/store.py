@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from random import SystemRandom
 
+from takeup.core.budget import ErrorBudget, Judged
 from takeup.core.control import Claimable, ControlRow
 from takeup.core.errors import TakeupError
 from takeup.core.ids import RandomBytes
@@ -50,6 +51,7 @@ from takeup.store.ops import (
     control,
     orchestrate,
     outbox,
+    quarantine,
     read,
     recover,
     report,
@@ -254,6 +256,10 @@ class RecoveryStore:
     async def lose_workers(self, threshold_s: float, *, limit: int = 1000) -> list[str]:
         """Mark workers offline that have been silent for longer than this."""
         return await self._driver.run(worker.lose, threshold_s, limit)
+
+    async def quarantine(self, budget: ErrorBudget) -> Judged:
+        """Give workers nothing new that spent their budget on tasks which others then finished."""
+        return await self._driver.run(quarantine.quarantine, budget)
 
     async def archive(self, older_than_s: float, *, limit: int = 100) -> list[str]:
         """Archive jobs that finished longer ago than this."""

@@ -8,7 +8,7 @@ const OVER = ["completed", "failed", "cancelled"];
 const UNITS = /** @type {[string, number][]} */ ([["d", 86400], ["h", 3600], ["min", 60], ["s", 1]]);
 
 /** @typedef {{id: string, pipeline: string, subject: string | null, status: string, control: string, error: string | null, created_at: string}} Job */
-/** @typedef {{id: string, name: string, status: string, disabled: boolean, load: number, slots: number, last_heartbeat_at: string | null}} Worker */
+/** @typedef {{id: string, name: string, status: string, disabled: boolean, quarantined_at: string | null, quarantine_reason: string | null, load: number, slots: number, last_heartbeat_at: string | null}} Worker */
 /** @typedef {{name: string, role: string | null, csrf_token: string | null}} Me */
 /** @typedef {string | Node | null} Shown */
 
@@ -102,6 +102,12 @@ async function percents(jobs) {
   return found;
 }
 
+/** @param {Worker} worker @returns {string} what stands out most of it */
+function standing(worker) {
+  if (worker.disabled) return "disabled";
+  return worker.quarantined_at ? `quarantined: ${worker.quarantine_reason}` : worker.status;
+}
+
 async function refresh() {
   const [jobs, workers] = await Promise.all([ask(`/api/jobs?limit=${ROWS_MAX}`), ask(`/api/workers?limit=${ROWS_MAX}`)]);
   const far = await percents(jobs.items);
@@ -112,7 +118,7 @@ async function refresh() {
   }), "No job yet.");
   fill(".workers", workers.items.map((/** @type {Worker} */ worker) => [
     !worker.name || worker.name === worker.id ? worker.id : `${worker.id} (${worker.name})`,
-    worker.disabled ? "disabled" : worker.status,
+    standing(worker),
     `${worker.load}/${worker.slots}`,
     age(worker.last_heartbeat_at),
   ]), "No worker yet.");

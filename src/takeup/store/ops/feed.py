@@ -144,7 +144,13 @@ def workers() -> Op[dict[str, WorkerLook]]:
         rows = yield query("watched_workers", after=after, limit_count=WORKERS_PAGE)
         for row in rows:
             found[row["id"]] = WorkerLook(
-                row["id"], row["name"], row["status"], bool(row["disabled"]), row["slots"], row["load"]
+                id=row["id"],
+                name=row["name"],
+                status=row["status"],
+                is_disabled=bool(row["disabled"]),
+                is_quarantined=row["quarantined_at"] is not None,
+                slots=row["slots"],
+                load=row["load"],
             )
         if len(rows) < WORKERS_PAGE:
             break

@@ -66,10 +66,13 @@ def _stage(stage: Row, needs: list[Row], counts: list[Row]) -> StageFacts:
 
 
 def _worker(row: Row) -> WorkerFacts:
+    is_disabled = bool(row["disabled"])
+    is_quarantined = not is_disabled and row["quarantined_at"] is not None
     return WorkerFacts(
         id=row["id"],
-        is_active=row["status"] == "active" and not row["disabled"],
-        is_disabled=bool(row["disabled"]),
+        is_active=row["status"] == "active" and not is_disabled and not is_quarantined,
+        is_disabled=is_disabled,
+        is_quarantined=is_quarantined,
         slots=row["slots"],
         load=row["load"],
         capabilities=frozenset(json.loads(row["capabilities"])),

@@ -78,6 +78,8 @@ def heartbeat(worker_ids: Sequence[str]) -> Op[dict[str, str]]:
     for row in before:
         if row["disabled"]:
             statuses[row["id"]] = "disabled"
+        elif row["quarantined_at"] is not None and statuses.get(row["id"]) == "active":
+            statuses[row["id"]] = "quarantined"
     revived = [
         (row["id"], row["status"]) for row in before if row["status"] == "offline" and not row["disabled"]
     ]
@@ -108,11 +110,14 @@ def lose(threshold_s: float, limit_count: int) -> Op[list[str]]:
 
 
 def set_disabled(worker_ids: Sequence[str], *, disabled: bool, reason: str | None = None) -> Op[None]:
-    """Switch a worker off or on; off, it can claim, renew and heartbeat nothing and its leases run out."""
+    """Switch a worker off or on; off, it can claim, renew and heartbeat nothing and its leases run out.
+
+    On, it is out of quarantine too.
+    """
     rows = yield query("workers_for_change", g=[(worker_id,) for worker_id in worker_ids])
     _all_there(worker_ids, rows)
-    yield query("set_worker_disabled", g=[(worker_id,) for worker_id in worker_ids], disabled=disabled)
     event = "disable" if disabled else "enable"
+    yield query(f"{event}_workers", g=[(worker_id,) for worker_id in worker_ids])
     yield query(
         "log_workers",
         g=[(row["id"], event, row["status"], clip(reason)) for row in rows],

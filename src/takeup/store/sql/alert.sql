@@ -4,7 +4,7 @@
 -- What was logged a moment ago may not have been told to anybody; what is older is history.
 INSERT INTO alert_cursors (name, seq)
 SELECT :name, COALESCE((SELECT MAX(seq) FROM audit
-  WHERE event IN ('expire', 'bury', 'give_up', 'fail', 'register', 'leave', 'lose') AND logged_at <= {before :window_s}), 0)
+  WHERE event IN ('expire', 'bury', 'give_up', 'fail', 'register', 'leave', 'lose', 'quarantine') AND logged_at <= {before :window_s}), 0)
 FROM (SELECT 1 AS one) AS once WHERE 1 = 1
 ON CONFLICT DO NOTHING;
 
@@ -18,7 +18,7 @@ SELECT seq FROM alert_cursors WHERE name = :name {lock};
 SELECT a.seq, a.logged_at, a.noun, a.event, a.job_id, a.task_id, a.worker_id, a.attempt, a.reason,
   t.stage, t.max_attempts, j.pipeline, j.subject, j.error AS job_error
 FROM audit a LEFT JOIN tasks t ON t.id = a.task_id LEFT JOIN jobs j ON j.id = a.job_id
-WHERE a.seq > :after AND a.event IN ('expire', 'bury', 'give_up', 'fail', 'register', 'leave', 'lose')
+WHERE a.seq > :after AND a.event IN ('expire', 'bury', 'give_up', 'fail', 'register', 'leave', 'lose', 'quarantine')
   AND (a.event <> 'fail' OR a.noun = 'job')
   AND NOT EXISTS (SELECT 1 FROM alert_seen s WHERE s.seq = a.seq)
 ORDER BY a.seq LIMIT :limit_count;

@@ -81,8 +81,8 @@ DELETE FROM audit WHERE job_id IS NULL AND message_id {among g(message_id bigint
 DELETE FROM outbox WHERE id {among g(message_id bigint)};
 
 -- name: old_workers
--- One that an operator switched off stays known, or it could register again as if nothing had been.
-SELECT id FROM workers WHERE status = 'offline' AND NOT disabled
+-- One that was switched off or quarantined stays known, or it could register again as if nothing had been.
+SELECT id FROM workers WHERE status = 'offline' AND NOT disabled AND quarantined_at IS NULL
   AND COALESCE(last_heartbeat_at, registered_at) < {before :older_than_s}
   AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.status = 'RUNNING' AND t.lease_owner = workers.id)
 ORDER BY id LIMIT :limit_count {skip_locked};

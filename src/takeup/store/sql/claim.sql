@@ -6,11 +6,11 @@ SELECT l.lane_id, w.slots,
   CASE WHEN l.preferred THEN 0 ELSE (
     SELECT CAST(COALESCE(SUM({greatest}(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0)), 0) AS BIGINT)
     FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
-    WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled
+    WHERE o.lane_id = l.lane_id AND o.preferred AND p.status = 'active' AND NOT p.disabled AND p.quarantined_at IS NULL
       AND COALESCE(p.last_heartbeat_at, p.registered_at) > {before :defer_s}
   ) END AS deferred_count
 FROM worker_lanes l JOIN workers w ON w.id = l.worker_id
-WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled
+WHERE l.worker_id = :worker_id AND w.status = 'active' AND NOT w.disabled AND w.quarantined_at IS NULL
 ORDER BY l.lane_id;
 
 -- name: claim_lanes [postgres]
@@ -60,7 +60,7 @@ WITH worker AS MATERIALIZED (
     SELECT {one CASE WHEN NOT EXISTS (SELECT 1 FROM tasks WHERE status = 'RUNNING' AND lease_owner = :worker_id)
         THEN ARRAY[1] ELSE takeup_free_slots(:worker_id, slots) END|takeup_free_slots(:worker_id, slots)} AS slots_free,
       pg_advisory_xact_lock(hashtextextended(:request_id, 0)) AS gate
-    FROM workers WHERE id = :worker_id AND status = 'active' AND NOT disabled {apart}
+    FROM workers WHERE id = :worker_id AND status = 'active' AND NOT disabled AND quarantined_at IS NULL {apart}
   ) w
 ), picked AS MATERIALIZED (
   SELECT c.id, {one 1|ROW_NUMBER() OVER (ORDER BY c.priority DESC, c.available_at, c.id)} AS place

@@ -52,7 +52,7 @@ WHERE t.id = :task_id AND t.control = 'READY' AND t.job_control = 'READY' {lock}
 SELECT w.slots, r.lease_slot FROM workers w
 JOIN worker_lanes l ON l.worker_id = w.id AND l.lane_id = :lane_id
 LEFT JOIN tasks r ON r.status = 'RUNNING' AND r.lease_owner = w.id
-WHERE w.id = :worker_id AND w.status = 'active' AND NOT w.disabled;
+WHERE w.id = :worker_id AND w.status = 'active' AND NOT w.disabled AND w.quarantined_at IS NULL;
 
 -- name: claim_known
 SELECT request_id FROM claims WHERE request_id = :request_id;

@@ -50,6 +50,6 @@ FROM job_stages s LEFT JOIN (
 WHERE s.job_id {among j(job_id text)} ORDER BY s.job_id, s.position;
 
 -- name: watched_workers
-SELECT w.id, w.name, w.status, w.disabled, w.slots,
+SELECT w.id, w.name, w.status, w.disabled, w.quarantined_at, w.slots,
   (SELECT COUNT(*) FROM tasks t WHERE t.status = 'RUNNING' AND t.lease_owner = w.id) AS load
 FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;

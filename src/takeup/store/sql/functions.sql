@@ -22,7 +22,7 @@ DECLARE
 BEGIN
   SELECT SUM(GREATEST(p.slots - (SELECT COUNT(*) FROM tasks r WHERE r.status = 'RUNNING' AND r.lease_owner = p.id), 0))
   INTO free_count FROM worker_lanes o JOIN workers p ON p.id = o.worker_id
-  WHERE o.lane_id = lane AND o.preferred AND p.status = 'active' AND NOT p.disabled
+  WHERE o.lane_id = lane AND o.preferred AND p.status = 'active' AND NOT p.disabled AND p.quarantined_at IS NULL
     AND COALESCE(p.last_heartbeat_at, p.registered_at) > long_ago;
   RETURN ARRAY(
     SELECT f.id FROM (

@@ -1,7 +1,7 @@
 -- What the history checker compares the log with: only the columns that it looks at, in pages or by job.
 
 -- name: verify_workers
-SELECT id, status, disabled, slots, capabilities, stages, incarnation FROM workers;
+SELECT id, status, disabled, quarantined_at, slots, capabilities, stages, incarnation FROM workers;
 
 -- name: verify_jobs
 SELECT id, status, error FROM jobs WHERE id {among j(job_id text)};

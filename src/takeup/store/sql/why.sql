@@ -18,7 +18,7 @@ SELECT id, stage, segment, status, attempt, max_attempts, lease_owner, claimed_a
 FROM tasks WHERE job_id = :job_id AND status = 'FAILED' ORDER BY finished_at, id LIMIT :limit_count;
 
 -- name: why_workers
-SELECT w.id, w.status, w.disabled, w.slots, w.capabilities, w.stages,
+SELECT w.id, w.status, w.disabled, w.quarantined_at, w.slots, w.capabilities, w.stages,
   (SELECT COUNT(*) FROM tasks t WHERE t.status = 'RUNNING' AND t.lease_owner = w.id) AS load
 FROM workers w WHERE w.status <> 'offline' ORDER BY w.id LIMIT :limit_count;
 

@@ -12,7 +12,7 @@ FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;
 SELECT status, COUNT(*) AS worker_count FROM workers GROUP BY status;
 
 -- name: workers_for_change
-SELECT id, status, disabled, capabilities, stages FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
+SELECT id, status, disabled, quarantined_at, capabilities, stages FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
 
 -- name: workers_abilities
 SELECT id, capabilities, stages FROM workers;
@@ -67,5 +67,10 @@ WHERE id {among g(worker_id text)} AND status IN ('active', 'draining')
   AND COALESCE(last_heartbeat_at, registered_at) < {before :threshold_s}
 RETURNING id;
 
--- name: set_worker_disabled
-UPDATE workers SET disabled = :disabled WHERE id {among g(worker_id text)} RETURNING id;
+-- name: disable_workers
+UPDATE workers SET disabled = {true} WHERE id {among g(worker_id text)};
+
+-- name: enable_workers
+-- Whoever lets a worker back says that it is well again: what it failed before is forgiven.
+UPDATE workers SET disabled = {false}, quarantined_at = NULL, quarantine_reason = NULL, trusted_at = {now}
+WHERE id {among g(worker_id text)};

@@ -27,6 +27,7 @@ from takeup.testing.conformance import (  # noqa: F401 - importing a module regi
     matrix_other,
     outbox,
     prefer,
+    quarantine,
     read,
     recover,
     release,

@@ -12,7 +12,7 @@ BIRTHS = {"task": "create", "job": "create", "worker": "register"}
 NOTES = {
     "task": frozenset({"pause", "resume"}),
     "job": frozenset({"pause", "resume", "skip", "set_priority"}),
-    "worker": frozenset({"disable", "enable"}),
+    "worker": frozenset({"disable", "enable", "quarantine"}),
     "message": frozenset(),
 }
 """Events that note a change of something else than the state."""

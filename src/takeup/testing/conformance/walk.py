@@ -70,7 +70,7 @@ def plain(value: Any, ledger: Ledger) -> Any:
         raise TypeError("compare rows by their tables")
     if is_dataclass(value):
         return tuple(getattr(value, f.name) for f in fields(value))
-    if isinstance(value, list):
+    if isinstance(value, list) or type(value) is tuple:
         return [plain(item, ledger) for item in value]
     return value
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from takeup.core.budget import ErrorBudget
 from takeup.core.model import Artifact, Completion, Failure, Held, Lease, Message, Progress
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
@@ -13,6 +14,7 @@ from takeup.store.ops.claim import ClaimRequest
 from takeup.testing.conformance.world import World
 
 WORKERS = ("w1", "w2", "gpu", "w4")
+LIMIT_LARGE = 100
 TICKS = (0.5, 1.0, 5.0, 10.0, 10.0, 30.0, 60.0, 61.0, 400.0)
 
 
@@ -136,6 +138,17 @@ async def fail(ledger: Ledger, numbers: list[int], after_s: float | None, *, ret
     return await ledger.store.worker.fail(owner, reports)
 
 
+async def pass_on(ledger: Ledger, numbers: list[int], worker_id: str) -> Any:
+    """A failure after which another worker takes what is ready at once and finishes it."""
+    owner, held = ledger.holding(numbers)
+    reports = [Failure(lease, "boom", retryable=True, after_s=0.0) for lease in held]
+    failed = await ledger.store.worker.fail(owner, reports)
+    await ledger.store.recovery.wake()
+    leases = await ask(ledger, ledger.world.request(worker_id, 5, defer_s=0.0))
+    finished = [Completion(lease.held, {"segments": 1}) for lease in leases]
+    return failed, leases, await ledger.store.worker.complete(worker_id, finished)
+
+
 async def release(ledger: Ledger, numbers: list[int]) -> Any:
     """Release leases."""
     owner, held = ledger.holding(numbers)
@@ -159,8 +172,9 @@ async def wake(ledger: Ledger) -> Any:
 
 
 async def advance(ledger: Ledger, numbers: list[int], limit: int) -> Any:
-    """One pass of the orchestrator."""
-    return await ledger.store.orchestrator.advance([ledger.jobs[n] for n in numbers], limit=limit)
+    """One pass of the orchestrator; of several jobs it is not said whose tasks a small limit takes first."""
+    chosen = numbers if limit >= LIMIT_LARGE else numbers[:1]
+    return await ledger.store.orchestrator.advance([ledger.jobs[n] for n in chosen], limit=limit)
 
 
 async def cancel(ledger: Ledger, numbers: list[int]) -> Any:
@@ -202,6 +216,11 @@ async def lose_workers(ledger: Ledger, threshold_s: float) -> Any:
     return await ledger.store.recovery.lose_workers(threshold_s)
 
 
+async def quarantine(ledger: Ledger, budget: int, window_s: float) -> Any:
+    """Look who fails what others finish."""
+    return await ledger.store.recovery.quarantine(ErrorBudget(budget, window_s))
+
+
 async def archive(ledger: Ledger, older_than_s: float) -> Any:
     """Archive old jobs."""
     return sorted(await ledger.store.recovery.archive(older_than_s))
@@ -235,15 +254,16 @@ Run = Callable[..., Awaitable[Any]]
 COMMANDS: dict[str, Run] = {
     run.__name__: run
     for run in (
-        submit, claim, claim_again, renew, complete, fail, release, steal, expire, wake, advance, cancel,
-        set_control, set_task_control, set_priority, register, change_worker, lose_workers, archive,
-        take_messages, end_messages, tick,
+        submit, claim, claim_again, renew, complete, fail, pass_on, release, steal, expire, wake, advance,
+        cancel, set_control, set_task_control, set_priority, register, change_worker, lose_workers,
+        quarantine, archive, take_messages, end_messages, tick,
     )
 }  # fmt: skip
 
 WEIGHTS = {
     "claim": 18, "complete": 16, "advance": 12, "tick": 8, "submit": 7, "fail": 5, "release": 3, "renew": 3,
     "expire": 3, "wake": 3, "change_worker": 3, "claim_again": 2, "set_task_control": 2, "take_messages": 2,
+    "pass_on": 7, "quarantine": 4,
 }  # fmt: skip
 """How often a command comes; 1 if it is not listed."""
 
@@ -266,7 +286,7 @@ def draw(rng: random.Random, name: str, ledger: Ledger) -> dict[str, Any] | None
     """Arguments for this command, or None if there is nothing it could be about."""
     options = DRAWS[name](rng) if name in DRAWS else {}
     counts = {
-        **dict.fromkeys(("renew", "complete", "fail", "release", "steal"), len(ledger.leases)),
+        **dict.fromkeys(("renew", "complete", "fail", "pass_on", "release", "steal"), len(ledger.leases)),
         **dict.fromkeys(("advance", "cancel", "set_control"), len(ledger.jobs)),
         **dict.fromkeys(("set_task_control", "set_priority"), len(ledger.jobs)),
         "claim_again": len(ledger.requests),
@@ -304,7 +324,8 @@ DRAWS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "renew": lambda rng: {"percent": rng.choice([None, 10.0, 250.0]), "note": rng.choice([None, "note"])},
     "complete": lambda rng: {"segments": rng.choice([-1, 0, 1, 2, 3]), "files": rng.random() < 0.3},
     "fail": lambda rng: {"after_s": rng.choice([None, 0.0, 40.0]), "retryable": rng.random() < 0.7},
-    "advance": lambda rng: {"limit": rng.choice([1, 2, 100, 100])},
+    "pass_on": lambda rng: {"worker_id": rng.choice(WORKERS)},
+    "advance": lambda rng: {"limit": rng.choice([1, 2, LIMIT_LARGE, LIMIT_LARGE])},
     "set_control": lambda rng: {"control": rng.choice(CONTROLS), "version": rng.choice([None, None, 2])},
     "set_task_control": lambda rng: {"control": rng.choice(CONTROLS), "place": rng.randrange(6)},
     "set_priority": lambda rng: {"priority": rng.choice([0, 3, 10])},
@@ -314,6 +335,10 @@ DRAWS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
         "change": rng.choice(["heartbeat", "heartbeat", "leave", "drain", "disable", "enable", "enable"]),
     },
     "lose_workers": lambda rng: {"threshold_s": rng.choice([60.0, 300.0])},
+    "quarantine": lambda rng: {
+        "budget": rng.choice([1, 1, 1, 2]),
+        "window_s": rng.choice([60.0, 600.0, 600.0]),
+    },
     "archive": lambda rng: {"older_than_s": rng.choice([0.0, 100.0])},
     "end_messages": lambda rng: {"end": rng.choice(["deliver", "retry", "park"])},
     "tick": lambda rng: {"seconds": rng.choice(TICKS)},

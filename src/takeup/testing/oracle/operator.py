@@ -214,6 +214,9 @@ class OracleOperator:
         check_workers(self._state, worker_ids)
         for worker_id in sorted(set(worker_ids)):
             worker = replace(self._state.workers[worker_id], disabled=event == "disable")
+            if event == "enable":
+                now = self._state.now()
+                worker = replace(worker, quarantined_at=None, quarantine_reason=None, trusted_at=now)
             self._state.workers[worker_id] = worker
             self._state.log_worker(worker_id, event, Actor.OPERATOR, worker.status, reason)
 

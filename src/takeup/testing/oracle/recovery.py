@@ -5,11 +5,13 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from takeup.core.budget import ErrorBudget, Judged
 from takeup.core.errors import NotFound
 from takeup.core.machine import JOB, OUTBOX, WAITING, WORKER, Actor
 from takeup.core.model import Message
 from takeup.core.plan import plan_segments
 from takeup.store.ops.orchestrate import Advance
+from takeup.testing.oracle.quarantine import judge
 from takeup.testing.oracle.state import JobRow, MessageRow, State, TaskRow, clip, legal_target
 
 ADVANCE_MAX = 20_000
@@ -69,6 +71,10 @@ class OracleRecovery:
             state.move_worker(worker_id, "lose")
         return silent
 
+    async def quarantine(self, budget: ErrorBudget) -> Judged:
+        """Give workers nothing new that fail what others finish."""
+        return judge(self._state, budget)
+
     async def archive(self, older_than_s: float, *, limit: int = 100) -> list[str]:
         """Archive jobs that finished longer ago than this."""
         state = self._state
@@ -107,7 +113,8 @@ class OracleRecovery:
         gone = sorted(
             worker.id
             for worker in state.workers.values()
-            if worker.status == "offline" and not worker.disabled and not state.load(worker.id)
+            if worker.status == "offline" and not worker.disabled and worker.quarantined_at is None
+            if not state.load(worker.id)
             if (worker.last_heartbeat_at or worker.registered_at) < state.ago(older_than_s)
         )[:limit]
         for worker_id in gone:

@@ -14,6 +14,7 @@ from takeup.core.plan import LanePlan
 from takeup.store.ops.claim import ClaimRequest
 from takeup.store.ops.worker import check_spec
 from takeup.testing.oracle.brief import OracleBriefs
+from takeup.testing.oracle.quarantine import is_able
 from takeup.testing.oracle.recovery import OracleRecovery
 from takeup.testing.oracle.report import OracleReports
 from takeup.testing.oracle.state import State, TaskRow
@@ -75,7 +76,8 @@ class OracleWorker(OracleReports, OracleBriefs):
                 self._state.move_worker(worker_id, "revive")
             worker = replace(self._state.workers[worker_id], last_heartbeat_at=self._state.now())
             self._state.workers[worker_id] = worker
-            answers[worker_id] = worker.status
+            is_kept_away = worker.quarantined_at is not None and worker.status == "active"
+            answers[worker_id] = "quarantined" if is_kept_away else worker.status
         return answers
 
     async def leave(self, worker_ids: Sequence[str]) -> list[str]:
@@ -107,7 +109,7 @@ class OracleWorker(OracleReports, OracleBriefs):
     def _claimer(self, request: ClaimRequest) -> Worker | None:
         """The worker of a request that may take something new."""
         worker = self._state.workers.get(request.worker_id)
-        may_claim = worker is not None and worker.status == "active" and not worker.disabled
+        may_claim = worker is not None and is_able(worker)
         return worker if may_claim and request.request_id not in self._state.claims else None
 
     def _free_slots(self, worker: Worker) -> list[int]:
@@ -174,7 +176,7 @@ class OracleWorker(OracleReports, OracleBriefs):
         return sum(
             max(other.slots - self._state.load(other.id), 0)
             for other in self._state.workers.values()
-            if other.status == "active" and not other.disabled
+            if is_able(other)
             if lane.fits(other.capabilities, other.stages) and lane.suits(other.capabilities)
             if (other.last_heartbeat_at or other.registered_at) > self._state.ago(defer_s)
         )

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from takeup.core.budget import ErrorBudget
 from takeup.core.errors import TakeupError
 from takeup.core.ids import digest
 from takeup.core.plan import JobPlan, NewJob, plan_job
 from takeup.testing import crash
 from takeup.testing.sim.kernel import SECOND, Body, Effect, Mailbox, Process
-from takeup.testing.sim.plan import OFFLINE_S, PIPELINES, RECOVERY_S, SWEEP_S, Action
+from takeup.testing.sim.plan import FAULTS_S, OFFLINE_S, PIPELINES, RECOVERY_S, SWEEP_S, Action
 from takeup.testing.sim.world import World
 
 Steps = Generator[Effect, Any, None]
@@ -70,7 +71,7 @@ def recover(service: Service, me: Process) -> Steps:
     world, begun = service.world, service.world.kernel.now
     restart_us = int((world.plan.restart_every_s or 0) * SECOND)
     while True:
-        for step in (_take_back, _wake, _lose, _send):
+        for step in (_take_back, _wake, _lose, _judge, _send):
             try:
                 yield from step(world, me, world.kernel.now - begun)
             except TakeupError as error:
@@ -101,6 +102,12 @@ def _wake(world: World, _me: Process, _age_us: int) -> Steps:
 def _lose(world: World, _me: Process, _age_us: int) -> Steps:
     if world.kernel.random.random() < 0.4:
         yield from world.run("lose", OFFLINE_S, 100)
+
+
+def _judge(world: World, _me: Process, _age_us: int) -> Steps:
+    """Quarantine with hardly any patience, as long as the operator will let everybody back."""
+    if world.kernel.may_fault:
+        yield from world.run("quarantine", ErrorBudget(1, FAULTS_S))
 
 
 def _send(world: World, me: Process, _age_us: int) -> Steps:
@@ -215,7 +222,9 @@ class Operator:
         tasks = [
             row["id"] for row in peek("SELECT id FROM tasks WHERE control = 'PAUSED' AND finished_at IS NULL")
         ]
-        workers = [row["id"] for row in peek("SELECT id FROM workers WHERE disabled")]
+        workers = [
+            row["id"] for row in peek("SELECT id FROM workers WHERE disabled OR quarantined_at IS NOT NULL")
+        ]
         for job_id in jobs:
             yield from self.world.call(me, "set_control", ([job_id], "READY"), {}, {})
         for task_id in tasks:

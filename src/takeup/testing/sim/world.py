@@ -9,7 +9,18 @@ from typing import Any
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer as Report
 from takeup.core.model import Lease
-from takeup.store.ops import claim, operate, orchestrate, outbox, read, recover, report, submit, worker
+from takeup.store.ops import (
+    claim,
+    operate,
+    orchestrate,
+    outbox,
+    quarantine,
+    read,
+    recover,
+    report,
+    submit,
+    worker,
+)
 from takeup.testing.history import Call
 from takeup.testing.sim.database import Database, Patch, open_session
 from takeup.testing.sim.kernel import SECOND, Effect, Kernel, Process
@@ -26,6 +37,7 @@ OPERATIONS: dict[str, Operation] = {
     "drain": worker.drain,
     "set_disabled": worker.set_disabled,
     "lose": worker.lose,
+    "quarantine": quarantine.quarantine,
     "claim": claim.claim,
     "renew": report.renew,
     "complete": report.complete,
