@@ -10,12 +10,15 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Self
 
 from tests.cli.conftest import environment
+from tests.machines import Machine
 
 TAKEUP = (sys.executable, "-m", "takeup.cli.main")
 WAIT_S = 60.0
 LOOK_S = 0.02
+LISTENING = "] listening "
 
 
 def free_port() -> int:
@@ -34,6 +37,11 @@ class Process:
         self._variables = variables
         self._running: subprocess.Popen[bytes] | None = None
 
+    def on(self, machine: Machine) -> Self:
+        """Run there instead of here."""
+        self._command = [*machine.prefix, *self._command]
+        return self
+
     def start(self) -> None:
         with (self._folder / f"{self._name}.log").open("a") as said:
             self._running = subprocess.Popen(
@@ -42,7 +50,8 @@ class Process:
 
     @property
     def said(self) -> str:
-        return (self._folder / f"{self._name}.log").read_text()
+        file = self._folder / f"{self._name}.log"
+        return file.read_text() if file.exists() else ""
 
     @property
     def has_ended(self) -> bool:
@@ -73,9 +82,15 @@ class Server(Process):
     """`takeup serve` on a fixed port, which runs only what needs its disk."""
 
     def __init__(
-        self, folder: Path, url: str, *arguments: object, name: str = "server", **variables: str
+        self,
+        folder: Path,
+        url: str,
+        *arguments: object,
+        name: str = "server",
+        port: int = 0,
+        **variables: str,
     ) -> None:
-        self.port = free_port()
+        self.port = port or free_port()
         self.address = f"http://127.0.0.1:{self.port}"
         own = ["serve", "--workers", 0, "--port", self.port, "--database", url]
         variables = {"TAKEUP_RECOVERY_INTERVAL": "0.5", **variables}
@@ -83,10 +98,11 @@ class Server(Process):
 
     def start(self) -> None:
         """Return when it takes connections."""
+        before = self.said.count(LISTENING)
         super().start()
         end = time.monotonic() + WAIT_S
         while time.monotonic() < end:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            if self.said.count(LISTENING) > before:
                 return
             assert not self.has_ended, self.said[-3000:]
             time.sleep(LOOK_S)
@@ -113,9 +129,7 @@ class RemoteWorker(Process):
 async def running(*processes: Process) -> AsyncIterator[None]:
     """They run meanwhile, beside whatever else this process does."""
     try:
-        for process in processes:
-            await asyncio.to_thread(process.start)
+        await asyncio.gather(*(asyncio.to_thread(process.start) for process in processes))
         yield
     finally:
-        for process in reversed(processes):
-            await asyncio.to_thread(process.stop)
+        await asyncio.gather(*(asyncio.to_thread(process.stop) for process in processes))
