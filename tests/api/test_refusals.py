@@ -13,8 +13,10 @@ import pytest
 from takeup.app import App
 from takeup.core.ids import Token
 from takeup.core.model import Completion, Failure, Lease, WorkerSpec
-from tests.api.afar import Hire, hire, submit
+from takeup.engine.videos.receiving import opened
+from tests.api.afar import Afar, Hire, hire, submit
 from tests.api.conftest import Client
+from tests.api.test_edge import refused
 from tests.store.scenes import Dump, dump, tables_of
 
 __all__ = ["hire"]
@@ -246,37 +248,62 @@ class TestHeads:
             writer.close()
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A task whose one output was sent, and the call that completes it."""
+
+    lease: Lease
+    data: bytes
+    place: str
+    headers: dict[str, str]
+    body: dict[str, object]
+
+    @classmethod
+    async def sent(cls, afar: Afar, http: httpx2.AsyncClient) -> "Whole":
+        (lease,) = await afar.claim()
+        data, (epoch, nonce) = secrets.token_bytes(2_000_000), lease.token
+        headers = {"Takeup-Token": f"{epoch}.{nonce}", "Upload-Length": str(len(data))}
+        place = f"/api/worker/tasks/{lease.task_id}/outputs"
+        assert (await http.put(f"{place}/a.bin", content=data, headers=headers)).status_code == 200
+        file = {"name": "a.bin", "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
+        report = {"task_id": lease.task_id, "epoch": epoch, "nonce": nonce, "artifacts": [file]}
+        return cls(lease, data, place, headers, {"request_id": "c", "reports": [report]})
+
+
 async def test_what_is_sealed_stays_as_it_is(app: App, hire: Hire, client: Client):
     """The same file, sent again by a network while its task is being completed, does not touch it."""
     (job_id,) = await submit(app)
     afar = await hire("a")
     http = client(afar.key)
-    (lease,) = await afar.claim()
-    data = secrets.token_bytes(2_000_000)
-    headers = {"Takeup-Token": f"{lease.token.epoch}.{lease.token.nonce}", "Upload-Length": str(len(data))}
-    place = f"/api/worker/tasks/{lease.task_id}/outputs/a.bin"
-    assert (await http.put(place, content=data, headers=headers)).status_code == 200
+    made = await Whole.sent(afar, http)
     gate = asyncio.Event()
 
     async def slowly() -> AsyncIterator[bytes]:
-        yield data[:1000]
+        yield made.data[:1000]
         await gate.wait()
-        yield data[1000:]
+        yield made.data[1000:]
 
-    again = asyncio.create_task(http.put(place, content=slowly(), headers=headers))
+    again = asyncio.create_task(http.put(f"{made.place}/a.bin", content=slowly(), headers=made.headers))
     async with asyncio.timeout(10):
-        while (await http.get(place.removesuffix("/a.bin"), headers=headers)).json()["files"][
-            "a.bin"
-        ] != 1000:
+        while (await http.get(made.place, headers=made.headers)).json()["files"]["a.bin"] != 1000:
             await asyncio.sleep(0.01)
-    file = {"name": "a.bin", "sha256": hashlib.sha256(data).hexdigest(), "size_bytes": len(data)}
-    report = {"task_id": lease.task_id, "epoch": lease.token.epoch, "nonce": lease.token.nonce}
-    body = {"request_id": "c", "reports": [{**report, "result": {}, "artifacts": [file]}]}
-    completing = asyncio.create_task(http.post("/api/worker/complete", json=body))
+    completing = asyncio.create_task(http.post("/api/worker/complete", json=made.body))
     done, _ = await asyncio.wait((completing,), timeout=0.3)
     assert not done, "it waits for what is being written"
     gate.set()
     assert (await again).status_code == 200
     assert (await completing).status_code == 200
     (artifact,) = await app.store.read.artifacts(job_id)
-    assert (app.settings.storage / artifact.key).read_bytes() == data
+    assert (app.settings.storage / artifact.key).read_bytes() == made.data
+
+
+async def test_what_another_server_still_writes_is_not_sealed(app: App, hire: Hire, client: Client):
+    (job_id,) = await submit(app)
+    afar = await hire("a")
+    http = client(afar.key)
+    made = await Whole.sent(afar, http)
+    (file,) = (app.settings.storage / ".staging").rglob("a.bin")
+    with opened(file):  # as the other one holds it that has not heard yet that the sender is gone
+        refused(await http.post("/api/worker/complete", json=made.body), 409, "upload_busy")
+    assert (await http.post("/api/worker/complete", json=made.body)).status_code == 200
+    assert len(await app.store.read.artifacts(job_id)) == 1

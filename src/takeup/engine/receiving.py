@@ -7,7 +7,7 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
@@ -254,6 +254,7 @@ class Receiving:
         checked = []
         for report in reports:
             if report.artifacts and (task := await self._store.held_task(worker_id, report.held)):
+                await asyncio.to_thread(self._check_unwritten, report)
                 manifest = await asyncio.to_thread(self._seal, task, report)
                 sealed[report.held] = manifest
                 checked.append(report._replace(artifacts=manifest.files))
@@ -266,6 +267,13 @@ class Receiving:
                 point("receiving.before publish")
                 await asyncio.to_thread(self._publish, made)
         return answers
+
+    def _check_unwritten(self, report: Completion) -> None:
+        """Refuse what another server on the same storage is still writing, for somebody who was cut off."""
+        folder = self._artifacts.staged_path(_folder(report.held))
+        for name in sorted(check_name(file.name) for file in report.artifacts):
+            with suppress(NotFound), opened(folder / name):  # what is missing is told when it is sealed
+                pass
 
     def _seal(self, task: HeldTask, report: Completion) -> Manifest:
         pipeline = self._pipelines.get(task.pipeline)
