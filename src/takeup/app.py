@@ -103,7 +103,7 @@ class App:
             self.store.videos,
             self.store.uploads,
             self.bell,
-            Places(self.settings.data_dir),
+            Places(self.settings.media),
             Limits.of(self.settings),
             look_with(self.settings),
         )
@@ -111,7 +111,7 @@ class App:
     @cached_property
     def shelf(self) -> Shelf:
         """The streams of videos."""
-        return Shelf(self.store.videos, Places(self.settings.data_dir))
+        return Shelf(self.store.videos, Places(self.settings.media))
 
     def watch_folders(self) -> list[WatchFolder]:
         """The loop that takes in what is put into a folder, if the settings name one."""

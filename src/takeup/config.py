@@ -55,6 +55,9 @@ class Settings:
     data_dir: Path = setting(DATA_DIR, "Where database, scratch and artifacts live.")  # noqa: RUF009 - frozen
     database_url: str = setting("", "The database; empty: `takeup.db` (SQLite) in the data directory.")
     storage_url: str = setting("", "Where artifacts are published; empty: `artifacts` in the data directory.")
+    media_dir: str = setting(
+        "", "Where files that were sent and streams of videos lie; empty: in the data directory."
+    )
     log_level: str = setting("info", "The least serious line that is logged: debug, info, warning or error.")
     log_format: str = setting("text", "How lines are written: text for people, json for machines.")
     worker_slots: int = setting(
@@ -96,7 +99,10 @@ class Settings:
     transcode_max_gigapixels: float = setting(
         20_000.0, "How much one job may encode: frames times the pixels of all rungs.", "gigapixels"
     )
-    server_url: str = setting("", "The server that a worker elsewhere works for: http(s)://HOST:PORT.")
+    server_url: str = setting(
+        "",
+        "The server that a worker elsewhere works for: http(s)://HOST:PORT; or several, with commas between.",
+    )
     worker_api_key: str = setting(
         "", "The key of that worker, as `takeup workers register` printed it.", is_secret=True
     )
@@ -174,6 +180,11 @@ class Settings:
         if not self.storage_url.startswith("file:///"):
             raise InvalidSetting(f"storage_url {self.storage_url!r} must be file:///FOLDER")
         return Path(self.storage_url.removeprefix("file://"))
+
+    @property
+    def media(self) -> Path:
+        """The folder of files that were sent and of the streams of videos."""
+        return Path(self.media_dir) if self.media_dir else self.data_dir
 
     @property
     def scratch(self) -> Path:

@@ -2,7 +2,8 @@
 
 import secrets
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -102,26 +103,40 @@ async def run_one(store: Store, worker_id: str = "w1", **options: Any) -> tuple[
     return job_id, lease
 
 
-async def dump(url: str) -> Dump:
-    """Every row of every table, read past the code under test."""
+async def dump(url: str, tables: Sequence[str] = TABLES) -> Dump:
+    """Every row of the tables that decide, read past the code under test."""
     if url.startswith("sqlite"):
-        return dump_sqlite(path_in(url))
+        return dump_sqlite(path_in(url), tables)
     connection = await asyncpg.connect(url)
     try:
         return {
             table: sorted((dict(row) for row in await connection.fetch(f"SELECT * FROM {table}")), key=repr)
-            for table in TABLES
+            for table in tables
         }
     finally:
         await connection.close()
 
 
-def dump_sqlite(path: Path) -> Dump:
+async def tables_of(url: str) -> list[str]:
+    """The name of every table there is."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(path_in(url))) as database:
+            rows = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return sorted(name for (name,) in rows)
+    connection = await asyncpg.connect(url)
+    try:
+        found = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")
+    finally:
+        await connection.close()
+    return sorted(row["tablename"] for row in found)
+
+
+def dump_sqlite(path: Path, tables: Sequence[str] = TABLES) -> Dump:
     connection = sqlite3.connect(path)
     connection.text_factory = lambda stored: stored.decode("utf-8", "replace")
     try:
         found: Dump = {}
-        for table in TABLES:
+        for table in tables:
             cursor = connection.execute(f"SELECT * FROM {table}")
             names = [column[0] for column in cursor.description]
             found[table] = sorted((dict(zip(names, row, strict=True)) for row in cursor), key=repr)

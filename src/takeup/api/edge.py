@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from fastapi import HTTPException
 from fastapi.responses import JSONResponse
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -177,6 +178,8 @@ class Edge:
             return
         try:
             await self._app(scope, body.receive, reply.send)
+        except ClientDisconnect:  # what came of the body was kept or dropped where it was read
+            log.info("a body broke off", path=scope["path"])
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends this request and nothing else
             _tell(error)
             if reply.has_begun:

@@ -68,6 +68,8 @@ class StartBody(Body):
     pipelines: dict[str, int] = Field(default_factory=dict, max_length=1000)
     """The version of each pipeline that it runs stages of."""
     metadata: dict[str, Any] = Field(default_factory=dict)
+    process: str = Field(default="", max_length=ID_CHARS_MAX)
+    """A random name of this process: sent again by the same one, the call changes nothing."""
 
 
 class HeartbeatBody(Body):

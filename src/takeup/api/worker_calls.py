@@ -45,7 +45,7 @@ from takeup.api.worker_bodies import (
     StepKey,
     StepsBody,
 )
-from takeup.core.errors import Conflict, LeaseLost, WorkerRefused
+from takeup.core.errors import AlreadyStarted, Conflict, LeaseLost, WorkerRefused
 from takeup.core.model import Answer, Lease, WorkerSpec
 from takeup.core.remote import PROTOCOL
 from takeup.engine.enrolment import check_about, enrol
@@ -137,8 +137,15 @@ async def start(request: Request, caller: WorkerCaller, body: StartBody) -> Stat
     check_about(abilities, body.metadata)
     known_as = await app.store.read.worker(worker_id)
     metadata = {**known_as.metadata, **body.metadata, "version": body.version}
-    spec = WorkerSpec(worker_id, known_as.name, "remote", body.slots, abilities, tuple(body.stages), metadata)
-    await app.store.worker.register(spec)
+    spec = WorkerSpec(
+        worker_id, known_as.name, "remote", body.slots, abilities, tuple(body.stages), metadata, body.process
+    )
+    try:
+        await app.store.worker.register(spec)
+    except AlreadyStarted as again:
+        if not again.is_latest:
+            raise
+        return Status(status=known_as.status)
     lobby_of(request).forget(worker_id)
     return Status(status="active")
 

@@ -149,7 +149,7 @@ async def run_here(app: App, worker: Worker, job: Job, *, parts: Parts = no_part
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[None]:
+def only_one(folder: Path, advice: str | None = None) -> Iterator[None]:
     """Hold the folder's lock, so that a worker found under our own id is surely a dead one."""
     with (folder / "run.lock").open("a+") as file:
         try:
@@ -158,7 +158,7 @@ def only_one(folder: Path) -> Iterator[None]:
             file.seek(0)
             pid = file.read().strip()
             holder = f"process {pid}" if pid else "another process"
-            raise FolderInUse(f"{folder} is in use by {holder}") from None
+            raise FolderInUse(f"{folder} is in use by {holder}", advice=advice) from None
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

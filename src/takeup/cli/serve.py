@@ -20,6 +20,11 @@ from takeup.engine.heap import settle_heap
 from takeup.pipelines.loading import INSTALLED, load_all
 from takeup.telemetry import logs
 
+SECOND = (
+    "Give a second server a data directory of its own (--data DIR); on one PostgreSQL both need the same "
+    "storage_url and media_dir, as docs/guides/operate.md says."
+)
+
 log = logs.logger("serve")
 
 
@@ -45,12 +50,13 @@ async def serve(options: argparse.Namespace) -> int:
     if settings.insecure_cookies:
         log.warning("insecure_cookies is on: who listens on the network can take over a session")
     make_folder(settings.data_dir)
+    make_folder(settings.media)
     slots = options.slots if options.workers is None else options.workers
     offered = load_all(options.pipelines or [INSTALLED])
     sources = sources_of(options)
     pipelines = load_all(sources)  # what is sent as a video is made here; no job of it is taken from afar
     stop, asked = asyncio.Event(), asyncio.Event()
-    with only_one(settings.data_dir), opened_socket(settings) as opened:
+    with only_one(settings.data_dir, SECOND), opened_socket(settings) as opened:
         async with (
             open_app(settings) as app,
             first_admin(app, opened, secret),

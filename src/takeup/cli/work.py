@@ -24,7 +24,7 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
         "--server",
         metavar="URL",
         dest="server_url",
-        help="work for this server, over HTTP; needs no database",
+        help="work for this server, over HTTP; needs no database; several on one database: URL,URL",
     )
     parser.add_argument(
         "--key", dest="worker_api_key", help="the worker's key (better: TAKEUP_WORKER_API_KEY)"

@@ -124,6 +124,17 @@ class LeaseLost(Conflict):
     help = "Stop working on this task: it was cancelled, or its lease ran out and it belongs to another."
 
 
+class AlreadyStarted(Conflict):
+    """A process of a worker that registered before does so again: the call was repeated or came late."""
+
+    help = "A newer process works under this name; start another one under its own name, or stop that one."
+
+    def __init__(self, message: str, *, is_latest: bool) -> None:
+        """`is_latest` says that no other process of the worker registered since."""
+        super().__init__(message)
+        self.is_latest = is_latest
+
+
 class WorkerRefused(TakeupError):
     """The worker may not claim."""
 

@@ -43,6 +43,8 @@ class JobLook:
     phases: Mapping[str, str]
     """Of each stage."""
     rungs: tuple[Quality, ...] = ()
+    written_at: datetime | None = None
+    """When the latest of what is told of its tasks was written down."""
 
     @property
     def is_over(self) -> bool:

@@ -177,6 +177,8 @@ class WorkerSpec:
     stages: tuple[str, ...] = ("*",)
     """What it can run: `*`, `pipeline/*` or `pipeline/stage`."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    process: str = ""
+    """Tells a repeated registration from a new process; empty where calls cannot be repeated by a network."""
 
 
 @dataclass(frozen=True, slots=True)

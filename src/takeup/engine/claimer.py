@@ -7,8 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
 from takeup.core.errors import TakeupError
-from takeup.core.model import Brief, Lease
+from takeup.core.model import Brief, Lease, Progress
 from takeup.core.points import point
+from takeup.core.policy import renew_every_s
 from takeup.dispatch.bell import Ear
 from takeup.engine.holding import Hand
 from takeup.engine.loop import Breaker, pause
@@ -172,7 +173,23 @@ class Claimer:
         return leases
 
     async def _begin(self, leases: list[Lease], asked_at: float, stop: asyncio.Event) -> None:
-        self._place(leases, asked_at, await self._learn(leases, asked_at, stop))
+        if self._clock() - asked_at > min(renew_every_s(lease.lease_s) for lease in leases):
+            leases, asked_at = await self._still_held(leases, asked_at)
+        if leases:
+            self._place(leases, asked_at, await self._learn(leases, asked_at, stop))
+
+    async def _still_held(self, leases: list[Lease], asked_at: float) -> tuple[list[Lease], float]:
+        """After a long silence nobody here knows when they were granted: trust begins with a renewal."""
+        renewed_at = self._clock()
+        reports = [Progress(lease.held) for lease in leases]
+        request_id = secrets.token_hex(8)
+        try:
+            answers = await self._source.renew(self._options.spec.id, reports, request_id=request_id)
+        except TakeupError as error:
+            log.warning("leases not renewed", error=str(error))
+            return leases, asked_at
+        held = [lease for lease, answer in zip(leases, answers, strict=True) if answer.accepted]
+        return held, renewed_at
 
     async def _learn(self, leases: list[Lease], asked_at: float, stop: asyncio.Event) -> bool:
         """Read the specs of jobs that are not known yet; False if that took too long."""

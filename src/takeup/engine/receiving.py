@@ -5,13 +5,14 @@ import errno
 import os
 import shutil
 import stat
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
-from takeup.artifacts.archive import Extraction
+from takeup.artifacts.archive import Extracted, Extraction
 from takeup.artifacts.files import walk
 from takeup.artifacts.layout import TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
@@ -21,11 +22,13 @@ from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask
 from takeup.core.pipeline import Pipeline
 from takeup.core.points import point
+from takeup.engine.videos.receiving import Part, opened, undisturbed
 from takeup.media.check.uploaded import check_stream
 from takeup.store.store import WorkerStore
 from takeup.telemetry.logs import logger
 
 LOOKS_MAX, LOOK_S = 40, 0.05
+FILE_MODE = 0o644
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 log = logger("receiving")
@@ -68,7 +71,9 @@ class Receiving:
         self._artifacts = artifacts
         self._pipelines = pipelines
         self._reserve_bytes = reserve_bytes
-        self._writing: set[Path] = set()
+        self._senders: Counter[TaskFolder] = Counter()
+        self._taken: set[TaskFolder] = set()
+        """Attempts whose outputs are sealed and published, or replaced as a whole, just now."""
 
     async def held(self, worker_id: str, held: Held) -> HeldTask:
         """The task of this token; raises if the worker does not hold it any more."""
@@ -119,25 +124,47 @@ class Receiving:
     ) -> int:
         """Take bytes of a file from `offset` on; at 0 it begins anew. Answers with how much of it is here."""
         await self.held(worker_id, held)
-        path = self._artifacts.staged_path(_folder(held)) / check_name(name)
-        if path in self._writing:
-            raise Conflict(f"{name} is being sent already")
-        self._writing.add(path)
+        folder = _folder(held)
+        path = self._artifacts.staged_path(folder) / check_name(name)
         try:
-            self._check_room(length - offset)
-            fd = await asyncio.to_thread(self._open, _folder(held), path, offset)
-            try:
-                size = await self._write(fd, chunks, offset, length, name)
-            finally:
-                await asyncio.to_thread(os.close, fd)
+            with self._sending(folder):
+                self._check_room(length - offset)
+                await asyncio.to_thread(self._artifacts.stage, folder)
+                with opened(path, may_make=True, mode=FILE_MODE) as part:
+                    size = await _write(part, chunks, offset, length, name)
         except OSError as error:
             if error.errno in DISK_FULL:
                 raise StorageFull(f"there is no room for {name}") from None
             raise
-        finally:
-            self._writing.discard(path)
         await self.held(worker_id, held)
         return size
+
+    @contextmanager
+    def _sending(self, folder: TaskFolder) -> Iterator[None]:
+        """Write to an attempt's files, beside others who write to other files of it."""
+        if folder in self._taken:
+            raise Conflict("outputs of this task are being sent already, or published just now")
+        self._senders[folder] += 1
+        try:
+            yield
+        finally:
+            self._senders[folder] -= 1
+            if not self._senders[folder]:
+                del self._senders[folder]
+
+    @contextmanager
+    def _alone(self, folder: TaskFolder) -> Iterator[None]:
+        """Have an attempt's files to oneself: what is sealed must stay as it is until it is published."""
+        if self._is_busy(folder):
+            raise Conflict("outputs of this task are being sent already")
+        self._taken.add(folder)
+        try:
+            yield
+        finally:
+            self._taken.discard(folder)
+
+    def _is_busy(self, folder: TaskFolder) -> bool:
+        return folder in self._taken or folder in self._senders
 
     async def unpack(
         self,
@@ -151,10 +178,27 @@ class Receiving:
         """Take a whole stream as one gzipped tar, in place of what was sent before; answers with sizes."""
         await self.held(worker_id, held)
         folder = _folder(held)
-        path = self._artifacts.staged_path(folder)
-        if path in self._writing:
-            raise Conflict("an archive is being sent already")
-        self._writing.add(path)
+        try:
+            with self._alone(folder):
+                files = await self._unpack(folder, chunks, sha256, size_bytes)
+                await self._held_still(worker_id, held)
+        except OSError as error:
+            if error.errno in DISK_FULL:
+                raise StorageFull("there is no room for what is in the archive") from None
+            raise
+        return {one.name: one.size_bytes for one in files}
+
+    async def _held_still(self, worker_id: str, held: Held) -> None:
+        try:
+            await self.held(worker_id, held)
+        except LeaseLost:
+            await asyncio.to_thread(self._artifacts.drop, _folder(held))
+            raise
+
+    async def _unpack(
+        self, folder: TaskFolder, chunks: AsyncIterator[bytes], sha256: str, size_bytes: int
+    ) -> Sequence[Extracted]:
+        """Nothing stays of what is refused."""
         try:
             self._check_room(size_bytes)
             with (
@@ -164,18 +208,11 @@ class Receiving:
                 async for chunk in chunks:
                     await asyncio.to_thread(coming.feed, chunk)
                 files = await asyncio.to_thread(coming.finish)
-            await asyncio.to_thread(check_stream, path)
-            await self.held(worker_id, held)
-        except OSError as error:
-            if error.errno in DISK_FULL:
-                raise StorageFull("there is no room for what is in the archive") from None
-            raise
+            await asyncio.to_thread(check_stream, self._artifacts.staged_path(folder))
         except TakeupError:
             await asyncio.to_thread(self._artifacts.drop, folder)
             raise
-        finally:
-            self._writing.discard(path)
-        return {one.name: one.size_bytes for one in files}
+        return files
 
     @contextmanager
     def _emptied(self, folder: TaskFolder) -> Iterator[int]:
@@ -193,35 +230,31 @@ class Receiving:
         if shutil.disk_usage(root).free < wanted_bytes + self._reserve_bytes:
             raise StorageFull(f"there is no room for {wanted_bytes} more bytes")
 
-    def _open(self, folder: TaskFolder, path: Path, offset: int) -> int:
-        self._artifacts.stage(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | (0 if offset else os.O_TRUNC)
-        fd = os.open(path, flags, 0o644)
-        size = os.fstat(fd).st_size
-        if size != offset:
-            os.close(fd)
-            raise WrongOffset(f"{size} bytes of {path.name} are here, not {offset}")
-        os.lseek(fd, offset, os.SEEK_SET)
-        return fd
-
-    async def _write(self, fd: int, chunks: AsyncIterator[bytes], offset: int, length: int, name: str) -> int:
-        size = offset
-        async for chunk in chunks:
-            size += len(chunk)
-            if size > length:
-                raise InvalidInput(f"{name} is longer than the {length} bytes that were announced")
-            await asyncio.to_thread(_write_all, fd, chunk)
-        return size
-
     async def complete(
         self, worker_id: str, reports: Sequence[Completion], *, request_id: str | None
     ) -> list[Answer]:
         """Finish tasks; outputs are sealed first, and become visible if the completion is accepted."""
+        with ExitStack() as taken:
+            for folder in {_folder(report.held) for report in reports if report.artifacts}:
+                await self._until_quiet(folder)
+                taken.enter_context(self._alone(folder))
+            return await self._complete(worker_id, reports, request_id)
+
+    async def _until_quiet(self, folder: TaskFolder) -> None:
+        """A repeated call waits for the one before it, a moment at most."""
+        for _ in range(LOOKS_MAX):
+            if not self._is_busy(folder):
+                return
+            await asyncio.sleep(LOOK_S)
+
+    async def _complete(
+        self, worker_id: str, reports: Sequence[Completion], request_id: str | None
+    ) -> list[Answer]:
         sealed: dict[Held, Manifest] = {}
         checked = []
         for report in reports:
             if report.artifacts and (task := await self._store.held_task(worker_id, report.held)):
+                await asyncio.to_thread(self._check_unwritten, report)
                 manifest = await asyncio.to_thread(self._seal, task, report)
                 sealed[report.held] = manifest
                 checked.append(report._replace(artifacts=manifest.files))
@@ -234,6 +267,13 @@ class Receiving:
                 point("receiving.before publish")
                 await asyncio.to_thread(self._publish, made)
         return answers
+
+    def _check_unwritten(self, report: Completion) -> None:
+        """Refuse what another server on the same storage is still writing, for somebody who was cut off."""
+        folder = self._artifacts.staged_path(_folder(report.held))
+        for name in sorted(check_name(file.name) for file in report.artifacts):
+            with suppress(NotFound), opened(folder / name):  # what is missing is told when it is sealed
+                pass
 
     def _seal(self, task: HeldTask, report: Completion) -> Manifest:
         pipeline = self._pipelines.get(task.pipeline)
@@ -288,7 +328,15 @@ def _folder(held: Held) -> TaskFolder:
     return TaskFolder(held.task_id, held.token.epoch, nonce_hash(held.token.nonce)).check()
 
 
-def _write_all(fd: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(fd, view) :]
+async def _write(part: Part, chunks: AsyncIterator[bytes], offset: int, length: int, name: str) -> int:
+    if not offset:
+        part.cut(0)
+    elif part.size != offset:
+        raise WrongOffset(f"{part.size} bytes of {name} are here, not {offset}")
+    size = offset
+    async for chunk in chunks:
+        if size + len(chunk) > length:
+            raise InvalidInput(f"{name} is longer than the {length} bytes that were announced")
+        await undisturbed(part.write, chunk, size)
+        size += len(chunk)
+    return size

@@ -113,6 +113,7 @@ def _video(channel: Channel, job: JobLook) -> dict[str, Any]:
         "status": VIDEO_STATUS[job.status],
         "step": job.status,
         "percent": round(job.progress.percent, 1),
+        "written_at": _moment(job.written_at) if job.written_at else None,
         "qualities": [
             {
                 "quality": rung.rung,

@@ -1,4 +1,4 @@
-"""A proxy that does to HTTP what networks do: it delays, cuts, loses answers and repeats requests."""
+"""A proxy that does to HTTP what networks do: it delays, cuts, loses one way, repeats and truncates."""
 
 import asyncio
 import contextlib
@@ -21,10 +21,14 @@ class Chances:
     delay: float = 0.0
     cut: float = 0.0
     """The connection ends in the middle of the request."""
+    lose_request: float = 0.0
+    """The request never arrives, and nobody says so for a moment."""
     lose_answer: float = 0.0
     """The request is obeyed, and nobody hears of it."""
     replay: float = 0.0
     """The same bytes arrive once more a moment later."""
+    truncate: float = 0.0
+    """Only the beginning of the answer arrives."""
     delay_s_max: float = 0.5
 
 
@@ -86,7 +90,10 @@ class FaultProxy:
     async def _pass_on(self, request: bytes, writer: asyncio.StreamWriter) -> bool:
         """Pass a request and its answer on, or not; whether the connection goes on."""
         if self._happens("delay", self.chances.delay):
-            await asyncio.sleep(self._luck.uniform(0, self.chances.delay_s_max))
+            await self._wait()
+        if self._happens("lose_request", self.chances.lose_request):
+            await self._wait()
+            return False
         up, down = await asyncio.open_connection(self.host, self.port)
         try:
             if self._happens("cut", self.chances.cut):
@@ -101,9 +108,11 @@ class FaultProxy:
             body = await up.readexactly(int(_fields(head).get("content-length", "0")))
             if self._happens("lose_answer", self.chances.lose_answer):
                 return False
-            writer.write(head + body)
+            answer = head + body
+            is_cut = self._happens("truncate", self.chances.truncate)
+            writer.write(answer[: self._luck.randrange(len(answer))] if is_cut else answer)
             await writer.drain()
-            return True
+            return not is_cut
         finally:
             await _close(down)
 
@@ -135,6 +144,9 @@ class FaultProxy:
                 pass
             finally:
                 await _close(down)
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(self._luck.uniform(0, self.chances.delay_s_max))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

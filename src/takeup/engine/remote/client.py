@@ -41,18 +41,19 @@ class AllRefused(Conflict):
 
 
 class Client:
-    """Calls of one key to one server."""
+    """Calls of one key to one server, or to several on the same database: any of them can answer any call."""
 
-    def __init__(self, url: str, key: str, *, headers: Mapping[str, str] | None = None) -> None:
-        """Nothing is sent before the first call."""
-        if not url.startswith(("http://", "https://")):
-            raise InvalidInput(f"the server's address {url!r} must begin with http:// or https://")
+    def __init__(self, urls: str, key: str, *, headers: Mapping[str, str] | None = None) -> None:
+        """Nothing is sent before the first call; addresses of several servers have commas between."""
+        self._urls = [url.strip().rstrip("/") for url in urls.split(",") if url.strip()] or [""]
+        self._turn = 0
+        for url in self._urls:
+            if not url.startswith(("http://", "https://")):
+                raise InvalidInput(f"the server's address {url!r} must begin with http:// or https://")
         shown = {"User-Agent": f"takeup/{__version__}", **(headers or {})}
         if key:
             shown["Authorization"] = f"Bearer {key}"
-        self.url = url.rstrip("/")
         self._http = httpx2.AsyncClient(
-            base_url=self.url,
             headers=shown,
             trust_env=False,
             follow_redirects=False,
@@ -75,11 +76,11 @@ class Client:
     ) -> Any:
         """The JSON of the answer; `wait_s` is how long the server may take besides."""
         timeout = httpx2.Timeout(ANSWER_S + wait_s, connect=CONNECT_S)
-        with _told_apart():
+        with self._asking() as url:
             answer = await self._http.request(
-                method, path, json=body, headers=dict(headers or {}), timeout=timeout
+                method, url + path, json=body, headers=dict(headers or {}), timeout=timeout
             )
-        _check(answer)
+            _check(answer)
         return answer.json() if answer.content else None
 
     @contextlib.asynccontextmanager
@@ -87,8 +88,8 @@ class Client:
         self, path: str, headers: Mapping[str, str]
     ) -> AsyncIterator[tuple[Mapping[str, str], int, AsyncIterator[bytes]]]:
         """The headers, the status and the body of a file, as it comes."""
-        with _told_apart():
-            async with self._http.stream("GET", path, headers=dict(headers)) as answer:
+        with self._asking() as url:
+            async with self._http.stream("GET", url + path, headers=dict(headers)) as answer:
                 if answer.status_code >= HTTPStatus.BAD_REQUEST:
                     await answer.aread()
                 _check(answer)
@@ -96,20 +97,29 @@ class Client:
 
     async def put(self, path: str, content: AsyncIterator[bytes], headers: Mapping[str, str]) -> Any:
         """Send a body as it is read; answers with the JSON of the answer."""
-        with _told_apart():
-            answer = await self._http.put(path, content=content, headers=dict(headers))
-        _check(answer)
+        with self._asking() as url:
+            answer = await self._http.put(url + path, content=content, headers=dict(headers))
+            _check(answer)
         return answer.json()
 
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[str]:
+        """Which server to ask; if it does not answer, the next one is asked by whoever asks again."""
+        turn = self._turn
+        try:
+            yield self._urls[turn % len(self._urls)]
+        except (httpx2.HTTPError, httpx2.StreamError) as error:
+            self._pass_by(turn)
+            words = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise ServerUnavailable(f"the server did not answer ({words})") from None
+        except ServerUnavailable:
+            self._pass_by(turn)
+            raise
 
-@contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
-    """Whatever the library raises means that nobody knows what happened."""
-    try:
-        yield
-    except (httpx2.HTTPError, httpx2.StreamError) as error:
-        words = f"{type(error).__name__}: {error}".rstrip(": ")
-        raise ServerUnavailable(f"the server did not answer ({words})") from None
+    def _pass_by(self, turn: int) -> None:
+        """Calls that failed together pass the same server by, not the one after it too."""
+        if self._turn == turn:
+            self._turn += 1
 
 
 def _check(answer: httpx2.Response) -> None:

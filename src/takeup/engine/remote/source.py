@@ -1,6 +1,7 @@
 """A server as the source of a worker's tasks: every call of the port is one call over HTTP."""
 
 import asyncio
+import secrets
 from collections.abc import Coroutine, Sequence
 from datetime import datetime
 from typing import Any
@@ -41,6 +42,7 @@ class HttpSource:
         self._wait_s = wait_s
         self._pipelines = dict(pipelines or {})
         self._hurry = asyncio.Event()
+        self._process = secrets.token_hex(8)
 
     def stop_waiting(self) -> None:
         """Let no claim wait any more."""
@@ -57,6 +59,7 @@ class HttpSource:
             stages=list(spec.stages),
             pipelines=self._pipelines,
             metadata=dict(spec.metadata),
+            process=spec.process or self._process,
         )
 
     async def heartbeat(self, worker_ids: Sequence[str]) -> dict[str, str]:

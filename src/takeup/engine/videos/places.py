@@ -14,18 +14,17 @@ UPLOAD_ID, VIDEO_ID = re.compile(UPLOAD + DIGITS), re.compile(VIDEO + DIGITS)
 
 
 class Places:
-    """The folders of one data directory.
+    """The folders of one media directory; servers on one database have the same.
 
     uploads/upl_….part     a file that is being received
     uploads/vid_….source   a file that became a video
     videos/vid_…/          its stream: versions, and the link to the one that is served
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, media: Path) -> None:
         """The folders need not be there yet."""
-        self.data_dir = data_dir.resolve()
-        self.uploads = self.data_dir / UPLOADS
-        self.videos = self.data_dir / VIDEOS
+        self.uploads = media.resolve() / UPLOADS
+        self.videos = media.resolve() / VIDEOS
 
     def part(self, upload_id: str) -> Path:
         """Where the file of this upload grows."""

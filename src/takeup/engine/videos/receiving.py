@@ -68,13 +68,13 @@ class Part:
 
 
 @contextlib.contextmanager
-def opened(path: Path, *, may_make: bool = False) -> Iterator[Part]:
+def opened(path: Path, *, may_make: bool = False, mode: int = 0o600) -> Iterator[Part]:
     """The file, for us alone: also another process that has it open is seen."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if may_make else 0)
     if may_make:
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, mode)
     except FileNotFoundError:
         raise NotFound("the file of this upload is not there") from None
     try:

@@ -120,6 +120,7 @@ def _job(row: Row, stages: Sequence[Row], rungs: Sequence[Quality]) -> JobLook:
         progress=JobProgress(tuple(_stage(part) for part in by_stage.values()), stages[0]["now_at"]),
         phases={name: part[0]["phase"] for name, part in by_stage.items()},
         rungs=tuple(rungs),
+        written_at=max((row["written_at"] for row in stages if row["written_at"]), default=None),
     )
 
 

@@ -3,8 +3,9 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from takeup.core.errors import InvalidInput, NotFound, WorkerRefused
+from takeup.core.errors import AlreadyStarted, InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
 from takeup.core.machine import TASK, WORKER, Actor
 from takeup.core.model import WorkerSpec
@@ -16,6 +17,7 @@ from takeup.store.ops.moves import clip, log_tasks
 SLOTS_MAX = 1000
 STAGE = re.compile(r"(\*|[a-z][a-z0-9_.-]*/(\*|[a-z][a-z0-9_.-]*))\Z")
 ID_CHARS_MAX = 200
+PROCESSES, PROCESSES_MAX = "processes", 8
 
 
 def register(spec: WorkerSpec) -> Op[None]:
@@ -25,6 +27,7 @@ def register(spec: WorkerSpec) -> Op[None]:
     rows = yield query("workers_for_change", g=[(spec.id,)])
     if rows and rows[0]["disabled"]:
         raise WorkerRefused(f"worker {spec.id} is disabled")
+    metadata = metadata_of(spec, json.loads(rows[0]["metadata"]) if rows else {})
     yield query(
         "register_again" if rows else "add_worker",
         worker_id=spec.id,
@@ -33,7 +36,7 @@ def register(spec: WorkerSpec) -> Op[None]:
         slots=spec.slots,
         capabilities=canonical_json(sorted(spec.capabilities)),
         stages=canonical_json(list(spec.stages)),
-        metadata=canonical_json(dict(spec.metadata), what="metadata"),
+        metadata=canonical_json(metadata, what="metadata"),
     )
     if rows:
         yield query("drop_worker_lanes", worker_id=spec.id)
@@ -48,6 +51,19 @@ def register(spec: WorkerSpec) -> Op[None]:
     reason = "a newer process of the worker registered"
     entries = [(row["id"], "cut", "RUNNING", spec.id, row["nonce_hash"], reason) for row in cut]
     yield from log_tasks(TASK.move("cut").actor, entries, None)
+
+
+def metadata_of(spec: WorkerSpec, former: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of a worker, with its processes, the latest first; one that is known is refused."""
+    if not spec.process:
+        return dict(spec.metadata)
+    found = former.get(PROCESSES)
+    known = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    if spec.process in known:
+        raise AlreadyStarted(
+            f"this process of worker {spec.id} registered before", is_latest=spec.process == known[0]
+        )
+    return {**spec.metadata, PROCESSES: [spec.process, *known][:PROCESSES_MAX]}
 
 
 def check_spec(spec: WorkerSpec) -> None:

@@ -42,9 +42,10 @@ SELECT id, subject, generation, status, control, error, finished_at FROM jobs WH
 -- name: watched_stages
 -- Counted first: no plan may begin with all tasks.
 SELECT s.job_id, s.stage, s.position, s.phase, s.splitter, s.expanded_at, t.status, t.task_count, t.percent_sum,
-  {now} AS now_at
+  t.written_at, {now} AS now_at
 FROM job_stages s LEFT JOIN (
-  SELECT job_id, stage, status, COUNT(*) AS task_count, SUM(progress_percent) AS percent_sum FROM tasks
+  SELECT job_id, stage, status, COUNT(*) AS task_count, SUM(progress_percent) AS percent_sum,
+    MAX(COALESCE(finished_at, progress_at, started_at)) AS written_at FROM tasks
   WHERE job_id {among j(job_id text)} GROUP BY job_id, stage, status
 ) t ON t.job_id = s.job_id AND t.stage = s.stage
 WHERE s.job_id {among j(job_id text)} ORDER BY s.job_id, s.position;

@@ -12,7 +12,7 @@ FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;
 SELECT status, COUNT(*) AS worker_count FROM workers GROUP BY status;
 
 -- name: workers_for_change
-SELECT id, status, disabled, quarantined_at, capabilities, stages FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
+SELECT id, status, disabled, quarantined_at, capabilities, stages, metadata FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
 
 -- name: workers_abilities
 SELECT id, capabilities, stages FROM workers;

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from takeup.core.errors import InvalidInput, NotFound, WorkerRefused
-from takeup.core.model import Progress, WorkerSpec
+from takeup.core.errors import AlreadyStarted, InvalidInput, NotFound, WorkerRefused
+from takeup.core.model import Lease, Progress, WorkerSpec
 from takeup.testing.conformance.register import case
 from takeup.testing.conformance.world import World
 
@@ -43,6 +43,34 @@ async def a_worker_registers_again(world: World) -> None:
     await world.store.worker.leave(["w"])
     async with world.logs("worker register offline>active"):
         await world.add_worker("w")
+
+
+@case()
+async def a_registration_that_comes_again_cuts_nothing(world: World) -> None:
+    async def register(process: str) -> bool | None:
+        """Whether it was the latest that came again; None if it was new."""
+        try:
+            await world.store.worker.register(WorkerSpec("w", process=process))
+        except AlreadyStarted as again:
+            return again.is_latest
+        return None
+
+    async def holds(lease: Lease) -> bool:
+        (answer,) = await world.store.worker.renew("w", [Progress(lease.held)])
+        return answer.accepted
+
+    assert await register("one") is None
+    await world.submit()
+    lease = await world.lease()
+    assert await register("one") is True
+    assert await holds(lease)
+    assert await register("two") is None
+    assert not await holds(lease)
+    await world.store.recovery.expire()
+    lease = await world.lease()
+    assert await register("one") is False
+    assert await register("two") is True
+    assert await holds(lease)
 
 
 @case()

@@ -12,7 +12,7 @@ from takeup.core.machine import PHASES, WORKER, Actor
 from takeup.core.model import Lease, Worker, WorkerSpec
 from takeup.core.plan import LanePlan
 from takeup.store.ops.claim import ClaimRequest
-from takeup.store.ops.worker import check_spec
+from takeup.store.ops.worker import check_spec, metadata_of
 from takeup.testing.oracle.brief import OracleBriefs
 from takeup.testing.oracle.quarantine import is_able
 from takeup.testing.oracle.recovery import OracleRecovery
@@ -42,7 +42,7 @@ class OracleWorker(OracleReports, OracleBriefs):
             "slots": spec.slots,
             "capabilities": spec.capabilities,
             "stages": spec.stages,
-            "metadata": json.loads(canonical_json(dict(spec.metadata))),
+            "metadata": json.loads(canonical_json(metadata_of(spec, known.metadata if known else {}))),
             "registered_at": state.now(),
             "last_heartbeat_at": None,
         }
