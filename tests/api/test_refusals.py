@@ -170,6 +170,15 @@ async def test_what_holds_nothing_changes_nothing(app: App, hire: Hire, client: 
     cancelled = next(one for one in shown if one.what == "a cancelled task")
     told = (await CALLS["renew"](clients[cancelled.key], cancelled)).json()
     assert [answer["order"] for answer in told["answers"]] == ["cancel"]
+    (rows, files), _ = (
+        await ledger.read(),
+        await clients[cancelled.key].post("/api/worker/heartbeat", json={}),
+    )
+    (now, files_now) = await ledger.read()
+    assert {table for table in rows if rows[table] != now[table]} == {"workers"}, (
+        "that it lives is noted there"
+    )
+    assert files_now == files
 
 
 async def test_a_call_that_is_repeated_is_done_once(app: App, hire: Hire, client: Client, ledger: Ledger):
@@ -183,6 +192,13 @@ async def test_a_call_that_is_repeated_is_done_once(app: App, hire: Hire, client
     before = await ledger.read()
     assert (await http.post("/api/worker/claim", json=asked)).json() == first.json()
     assert await ledger.read() == before
+    held = {name: leases[3][name] for name in ("task_id", "epoch", "nonce")}
+    body = {"request_id": "told once", "reports": [{**held, "percent": 40.0, "note": "on its way"}]}
+    for _ in range(2):  # it extends the lease each time, which is what it is for
+        assert (await http.post("/api/worker/progress", json=body)).status_code == 200
+    task = await app.store.read.task(leases[3]["task_id"])
+    assert (task.progress_percent, task.progress_note, task.attempt) == (40, "on its way", 1)
+    before = await ledger.read()
     bodies = {
         "complete": {"result": {"made": 1}},
         "fail": {"error": "it broke"},

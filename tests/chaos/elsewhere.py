@@ -23,7 +23,7 @@ from tests.chaos.verdict import events_of
 from tests.cli.conftest import environment
 from tests.serving import TAKEUP, WAIT_S
 
-LEASE_S = 20.0
+LEASE_S = 24.0
 FILE = "flow.py"
 MADE_BYTES = 300_000
 FLOW = f"""import hashlib
@@ -74,6 +74,8 @@ class Simulated:
         """Task and epoch of every lease that an answer brought."""
         self.done: Counter[int] = Counter()
         self.refused = 0
+        self.answered_at = 0.0
+        """When the server answered last, by the clock of the loop."""
 
     async def run(self) -> None:
         spec = WorkerSpec(self._id, slots=2, stages=("flow/only",))
@@ -99,11 +101,14 @@ class Simulated:
     async def _surely(self, call: Callable[[], Awaitable[T]]) -> T:
         while True:
             try:
-                return await call()
+                told = await call()
             except TakeupError as error:
                 if not error.retryable:
                     raise
                 await asyncio.sleep(self._luck.uniform(0.02, 0.2))
+            else:
+                self.answered_at = asyncio.get_running_loop().time()
+                return told
 
 
 async def judge(

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +84,7 @@ class Storm:
                 fleet.append(Simulated(client, worker_id, folder, random.Random(self.seed + number)))
             working = [asyncio.create_task(one.run()) for one in fleet]
             try:
-                away = await self._kill(server)
+                await self._kill(server, fleet)
                 async with asyncio.timeout(WAIT_S):
                     while await store.orchestrator.live_jobs(limit=1):
                         assert not any(task.done() for task in working), [t for t in working if t.done()]
@@ -94,17 +94,20 @@ class Storm:
                     task.cancel()
                 ended = await asyncio.gather(*working, return_exceptions=True)
         assert [one for one in ended if not isinstance(one, asyncio.CancelledError)] == []
-        assert max(away) < LEASE_S
         return fleet
 
-    async def _kill(self, server: Server) -> list[float]:
-        """Answers with for how long the server was away each time."""
-        luck = random.Random(self.seed)
-        away = []
-        for _ in range(self.kills):
-            await asyncio.sleep(luck.uniform(0.3, 1.5))
-            away.append(await server.come_back())
-        return away
+    async def _kill(self, server: Server, fleet: Sequence[Simulated]) -> None:
+        """At any moment; but every other waits, so that nobody is without an answer for a whole lease."""
+        luck, time = random.Random(self.seed), asyncio.get_running_loop().time
+        for number in range(self.kills):
+            if number % 2 == 0:
+                begun_at = time()
+                while min(one.answered_at for one in fleet) < begun_at:
+                    assert time() - begun_at < LEASE_S / 3, "the server is up, and somebody is not answered"
+                    await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(luck.uniform(0, 1.5))
+            away_s = await server.come_back()
+            assert away_s < LEASE_S / 3, "this machine is too slow for this lease"
 
 
 async def test_killed_and_disturbed_nothing_is_lost_or_done_twice(tmp_path: Path, url: str):

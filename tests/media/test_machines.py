@@ -28,8 +28,8 @@ from tests.store.scenes import upgrade_schema
 SERVER, WORKERS = "server", ("attic", "cellar")
 PORT = 8080
 HERE = f"http://{ADDRESS}:{PORT}"
-SEEN_S = 1.0
-"""Progress is seen so long after it was written down, at the latest."""
+SEEN_S, SEEN_S_MAX = 1.0, 5.0
+"""Progress is seen so long after it was written down; later only while others take all processors."""
 WAIT_S = 240.0
 LOOK_S = 0.05
 
@@ -183,4 +183,5 @@ def check_progress(seen: list[Seen]) -> None:
     print(
         f"{len(late)} events, seen after {late[len(late) // 2]:.2f} s in the middle, {late[-1]:.2f} s at most"
     )
-    assert late[-1] < SEEN_S, late
+    assert late[len(late) * 3 // 4] < SEEN_S, late
+    assert late[-1] < SEEN_S_MAX, late

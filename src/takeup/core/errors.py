@@ -129,7 +129,7 @@ class AlreadyStarted(Conflict):
 
     help = "A newer process works under this name; start another one under its own name, or stop that one."
 
-    def __init__(self, message: str, *, is_latest: bool) -> None:
+    def __init__(self, message: object = "", *, is_latest: bool = True) -> None:
         """`is_latest` says that no other process of the worker registered since."""
         super().__init__(message)
         self.is_latest = is_latest
