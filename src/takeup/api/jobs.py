@@ -149,6 +149,7 @@ async def create(
         priority=body.priority,
         control="PAUSED" if body.paused else "READY",
         not_before=body.not_before,
+        exact=True,
     )
     (job_id,) = await app_of(request).submit([job])
     return Created(id=job_id)
@@ -175,7 +176,7 @@ async def jobs(
     if status is not None and status not in JOB.states:
         raise InvalidInput(f"there is no status {status!r}; there are: {', '.join(JOB.states)}")
     read = app_of(request).store.read
-    last = await read.job(before) if before else None
+    last = await read.job_place(before) if before else None
     rows = await read.jobs(JobFilter(pipeline, status, subject), before=last, limit=limit)
     return page_of([JobLine.model_validate(row) for row in rows], limit, "id")
 
