@@ -282,7 +282,15 @@ async def test_s22_s25_types_and_methods(operator: httpx2.AsyncClient):
     plain = {"Content-Type": "text/plain"}
     answer = await operator.post("/api/jobs", content=b'{"pipeline": "flow"}', headers=plain)
     refused(answer, 415, "unsupported_media_type")
-    refused(await operator.delete("/api/jobs"), 405, "method_not_allowed")
+    for path, methods in (
+        ("/api/jobs", "GET, POST"),
+        ("/api/jobs/x", "GET, PATCH"),
+        ("/api/jobs/x/logs", "GET"),
+    ):
+        wrong = await operator.delete(path)
+        refused(wrong, 405, "method_not_allowed")
+        assert wrong.headers["allow"] == methods
+    refused(await operator.post("/api/jobs/x/explode", json={}), 404, "not_found")
     answer = await operator.get("/api/jobs", headers={"X-HTTP-Method-Override": "DELETE"})
     assert answer.status_code == 200
 

@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 from takeup.api.access import Admin, Reader
 from takeup.api.jobs import CHANGE, LOOK, ChangeBody, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
-from takeup.api.strict import StrictRoute
+from takeup.api.strict import StrictRoute, words_in_path
 from takeup.core.access import ApiKey, Scope
 from takeup.core.model import Worker
 
 ID_CHARS_MAX = 200
 DAYS_MAX = 3650
+words_in_path("worker_change", ("disable", "enable", "drain"))
 
 workers = APIRouter(prefix="/api/workers", tags=["workers"], route_class=StrictRoute)
 keys = APIRouter(prefix="/api/keys", tags=["keys"], route_class=StrictRoute)
@@ -83,7 +84,7 @@ async def revoke_worker_key(request: Request, _caller: Admin, worker_id: WorkerI
     return Changed(id=key_id, changed=await store.revoke(key_id, worker_id=worker_id))
 
 
-@workers.post("/{worker_id:path}/{change}", responses=CHANGE)
+@workers.post("/{worker_id:path}/{change:worker_change}", responses=CHANGE)
 async def change_worker(
     request: Request,
     _caller: Admin,
