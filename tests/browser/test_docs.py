@@ -28,9 +28,13 @@ async def home(app: App) -> AsyncIterator[str]:
 async def test_every_call_is_told_and_found(home: str, page: Page):
     said: list[str] = []
     asked: list[Request] = []
+
+    def remember(request: Request) -> None:
+        asked.append(request)
+
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("request", asked.append)
+    page.on("request", remember)
     await page.goto(f"{home}/docs")
     document = await (await page.request.get(f"{home}/openapi.json")).json()
     names = [f"{m.upper()}{path}" for path, calls in document["paths"].items() for m in calls]
