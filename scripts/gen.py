@@ -131,7 +131,7 @@ CARRIES_ROWS = re.compile(r"def (test(?:_s\d+)+\w*)\(")
 
 
 def attacks_page() -> str:
-    """The page as it is, with the tests that carry the number of each row; a reason stays where there is none."""
+    """The page as it is, with the tests that carry the number of each row, or the reason why none does."""
     shown: dict[str, list[str]] = {}
     for path in sorted(ROOT.glob("tests/**/test_*.py")):
         for name in CARRIES_ROWS.findall(path.read_text("utf-8")):
