@@ -1,6 +1,7 @@
 """Writes the pages that are generated from the code; `--check` only says whether they are fresh."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -124,7 +125,31 @@ def openapi_document() -> str:
     return json.dumps(routes().openapi(), indent=1, sort_keys=True) + "\n"
 
 
+ATTACKS = "docs/reference/attacks.md"
+ROW = re.compile(r"\| (S\d+) \| .* \| .* \| (.*)\|\Z")
+CARRIES_ROWS = re.compile(r"def (test(?:_s\d+)+\w*)\(")
+
+
+def attacks_page() -> str:
+    """The page as it is, with the tests that carry the number of each row, or the reason why none does."""
+    shown: dict[str, list[str]] = {}
+    for path in sorted(ROOT.glob("tests/**/test_*.py")):
+        for name in CARRIES_ROWS.findall(path.read_text("utf-8")):
+            for row in re.findall(r"_s(\d+)(?=_)", name):
+                shown.setdefault(f"S{row}", []).append(f"`{path.relative_to(ROOT / 'tests')}::{name}`")
+    lines = []
+    for line in (ROOT / ATTACKS).read_text("utf-8").splitlines():
+        match = ROW.match(line)
+        known = ", ".join(shown.get(match[1], [])) if match else ""
+        is_told = match is not None and (known or not match[2].startswith("–"))
+        lines.append(
+            f"{line[: match.start(2)]}{known + ' ' if known else ''}|" if match and is_told else line
+        )
+    return "\n".join(lines) + "\n"
+
+
 PAGES: dict[str, Callable[[], str]] = {
+    ATTACKS: attacks_page,
     "docs/reference/checks.md": checks_page,
     "docs/reference/states.md": states_page,
     "docs/reference/settings.md": settings_page,

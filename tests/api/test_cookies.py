@@ -84,7 +84,7 @@ def test_s104_only_places_on_this_server(place: str):
     assert within(place) == PLACES[place]
 
 
-async def test_s96_pages_for_strangers_and_for_people(app: App, browser: Browser):
+async def test_s96_s103_pages_for_strangers_and_for_people(app: App, browser: Browser):
     await person(app)
     page = await browser.send("GET", "/")
     assert (page.status_code, page.headers["location"]) == (302, "/login")
@@ -96,13 +96,16 @@ async def test_s96_pages_for_strangers_and_for_people(app: App, browser: Browser
         ("/setup", "text/html; charset=utf-8"),
         ("/page/page.js", "text/javascript; charset=utf-8"),
         ("/page/page.css", "text/css; charset=utf-8"),
+        ("/docs", "text/html; charset=utf-8"),
+        ("/page/docs.js", "text/javascript; charset=utf-8"),
+        ("/page/docs.css", "text/css; charset=utf-8"),
         ("/page/icon.svg", "image/svg+xml"),
     ):
         answer = await browser.send("GET", path)
         assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
         policy = answer.headers["content-security-policy"]
         assert "default-src 'self'" in policy
-        assert "frame-ancestors 'none'" in policy, "s103"
+        assert "frame-ancestors 'none'" in policy
         assert "unsafe" not in policy
     refused(await browser.send("GET", "/page/..%2fgate.py"), 404, "not_found")
     refused(await browser.send("GET", "/page/home.html"), 422, "invalid_input")

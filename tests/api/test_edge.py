@@ -13,6 +13,7 @@ import pytest
 
 from takeup.api import protocol
 from takeup.api.access import FAILURES_MAX, KNOWN_S
+from takeup.api.build import routes
 from takeup.api.edge import BODY_BYTES_MAX
 from takeup.app import App
 from takeup.core.keys import Key, parse_key
@@ -39,6 +40,20 @@ async def test_s1_nobody_gets_nothing(client: Client):
     for body, kind in ((b"{", "application/json"), (b"{}", "text/plain")):
         answer = await client().post("/api/jobs", content=body, headers={"Content-Type": kind})
         refused(answer, 401, "unauthenticated")
+
+
+async def test_s1_every_call_that_needs_somebody_refuses_nobody(client: Client):
+    nobody, refused_calls = client(), 0
+    for path, calls in routes().openapi()["paths"].items():
+        for method, call in calls.items():
+            if "security" in call:
+                words = {
+                    one["name"]: one["schema"].get("enum", ["x"])[0] for one in call.get("parameters", [])
+                }
+                answer = await nobody.request(method.upper(), path.format(**words))
+                refused(answer, 401, "unauthenticated")
+                refused_calls += 1
+    assert refused_calls > 60
 
 
 async def test_s2_a_key_of_the_wrong_form_asks_no_database(app: App, client: Client, monkeypatch):
@@ -119,6 +134,8 @@ async def test_s13_guessing_is_slowed_down(app: App, client: Client):
     answer = await client("guess").get("/api/jobs")
     refused(answer, 429, "too_many_failures")
     assert int(answer.headers["retry-after"]) > 0
+    elsewhere = client("guess", transport=httpx2.AsyncHTTPTransport(local_address="127.0.0.2"))
+    refused(await elsewhere.get("/api/jobs"), 401, "unauthenticated")
     await asyncio.sleep(KNOWN_S)
     assert (await good.get("/api/jobs")).status_code == 200, "somebody else calls from the same address"
 
@@ -282,7 +299,15 @@ async def test_s22_s25_types_and_methods(operator: httpx2.AsyncClient):
     plain = {"Content-Type": "text/plain"}
     answer = await operator.post("/api/jobs", content=b'{"pipeline": "flow"}', headers=plain)
     refused(answer, 415, "unsupported_media_type")
-    refused(await operator.delete("/api/jobs"), 405, "method_not_allowed")
+    for path, methods in (
+        ("/api/jobs", "GET, POST"),
+        ("/api/jobs/x", "GET, PATCH"),
+        ("/api/jobs/x/logs", "GET"),
+    ):
+        wrong = await operator.delete(path)
+        refused(wrong, 405, "method_not_allowed")
+        assert wrong.headers["allow"] == methods
+    refused(await operator.post("/api/jobs/x/explode", json={}), 404, "not_found")
     answer = await operator.get("/api/jobs", headers={"X-HTTP-Method-Override": "DELETE"})
     assert answer.status_code == 200
 

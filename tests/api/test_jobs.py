@@ -1,9 +1,13 @@
 """Jobs over HTTP: created once, looked at page by page, changed by those who may."""
 
+import asyncio
+
 import httpx2
 import pytest
 
 from takeup.app import App
+
+LATER = "2030-01-31T18:00:00Z"
 
 
 async def create(client: httpx2.AsyncClient, **body: object) -> str:
@@ -37,15 +41,27 @@ async def test_a_job_is_created_and_shown(operator: httpx2.AsyncClient, viewer: 
         assert (await viewer.get(f"/api/jobs/{job_id}/{part}")).json() == {"items": [], "next": None}
 
 
-async def test_the_same_key_makes_one_job(operator: httpx2.AsyncClient):
+async def test_s29_the_same_key_makes_one_job(operator: httpx2.AsyncClient):
     key = {"Idempotency-Key": "once"}
     sent = [
         await operator.post("/api/jobs", json={"pipeline": "flow", "spec": {"n": 1}}, headers=key)
         for _ in range(2)
     ]
     assert sent[0].json() == sent[1].json()
-    other = await operator.post("/api/jobs", json={"pipeline": "flow", "spec": {"n": 2}}, headers=key)
-    refused(other, 409, "idempotency_mismatch")
+    for more in (
+        {"spec": {"n": 2}},
+        {"subject": "film"},
+        {"priority": 9},
+        {"paused": True},
+        {"not_before": LATER},
+    ):
+        other = await operator.post(
+            "/api/jobs", json={"pipeline": "flow", "spec": {"n": 1}, **more}, headers=key
+        )
+        refused(other, 422, "idempotency_mismatch")
+    await operator.patch(f"/api/jobs/{sent[0].json()['id']}", json={"priority": 8})
+    again = await operator.post("/api/jobs", json={"pipeline": "flow", "spec": {"n": 1}}, headers=key)
+    assert again.json() == sent[0].json(), "what was changed since is not what was asked for"
     long = await operator.post("/api/jobs", json={"pipeline": "flow"}, headers={"Idempotency-Key": "x" * 256})
     refused(long, 400, "bad_header")
 
@@ -64,6 +80,24 @@ async def test_jobs_come_in_pages_newest_first(operator: httpx2.AsyncClient):
     assert (await operator.get("/api/jobs?status=failed")).json()["items"] == []
     refused(await operator.get("/api/jobs?status=sleeping"), 422, "invalid_input")
     refused(await operator.get("/api/jobs?limit=1000000000"), 422, "invalid_input")
+
+
+async def test_s29_one_key_at_once_is_one_job(operator: httpx2.AsyncClient):
+    body, key = {"pipeline": "flow", "subject": "film"}, {"Idempotency-Key": "once"}
+    sent = await asyncio.gather(*(operator.post("/api/jobs", json=body, headers=key) for _ in range(10)))
+    assert len({answer.json()["id"] for answer in sent}) == 1
+    assert {answer.status_code for answer in sent} == {201}
+
+
+async def test_a_page_goes_on_after_a_job_that_went_to_the_archive(app: App, operator: httpx2.AsyncClient):
+    first, last = [await create(operator) for _ in range(2)]
+    assert (await operator.get("/api/jobs?limit=1")).json()["next"] == last
+    await operator.post(f"/api/jobs/{last}/cancel", json={})
+    assert await app.store.recovery.archive(0) == [last]
+    page = (await operator.get(f"/api/jobs?limit=1&before={last}")).json()
+    assert [job["id"] for job in page["items"]] == [first]
+    refused(await operator.get(f"/api/jobs/{last}"), 404, "not_found")
+    refused(await operator.get("/api/jobs?before=nothing"), 404, "not_found")
 
 
 async def test_a_change_of_an_old_version_is_refused(operator: httpx2.AsyncClient):

@@ -103,7 +103,7 @@ async def test_claim_renew_complete_and_all_of_it_again(app: App, hire: Hire):
     assert moves.count("complete") == 1
 
 
-async def test_a_late_or_foreign_token_is_refused_and_changes_nothing(
+async def test_s15_a_late_or_foreign_token_is_refused_and_changes_nothing(
     app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
 ):
     (job_id,) = await submit(app)
@@ -141,6 +141,37 @@ async def test_a_late_or_foreign_token_is_refused_and_changes_nothing(
         await second.source.add_logs([line])
     await first.source.add_logs([line])
     assert [one.message for one in await app.store.read.logs(job_id)] == ["mine"]
+
+
+async def test_s16_s17_a_token_is_good_for_one_lease(
+    app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
+):
+    await submit(app, 2)
+    afar = await hire("a")
+    old, other = await afar.claim(limit=2)
+    await afar.source.release(afar.id, [old.held], reason="back", request_id="r")
+    (new,) = await afar.claim()
+    assert (new.task_id, new.token.epoch) == (old.task_id, old.token.epoch + 1)
+    http = client(afar.key)
+    before = await app.store.read.events()
+    for held in (old.held, Held(other.task_id, new.token), Held(new.task_id, other.token)):
+        token = {"task_id": held.task_id, "epoch": held.token.epoch, "nonce": held.token.nonce}
+        for call, more in (
+            ("progress", {"percent": 1.0}),
+            ("complete", {}),
+            ("fail", {"error": "x"}),
+            ("release", {}),
+        ):
+            if (call, held) == ("release", old.held):
+                continue  # that one is answered again as it was
+            body = {"request_id": f"{call}{held}", "reports": [{**token, **more}]}
+            refused(await http.post(f"/api/worker/{call}", json=body), 409, "lease_lost")
+        refused(await http.post("/api/worker/inputs", json={**token, "needs": "only"}), 409, "lease_lost")
+        headers = {"Takeup-Token": f"{held.token.epoch}.{held.token.nonce}", "Upload-Length": "1"}
+        path = f"/api/worker/tasks/{held.task_id}/outputs"
+        refused(await http.put(f"{path}/a.bin", content=b"x", headers=headers), 409, "lease_lost")
+        refused(await http.get(path, headers=headers), 409, "lease_lost")
+    assert await app.store.read.events() == before
 
 
 async def test_commands_are_noted_by_their_own_worker_only(app: App, hire: Hire):
@@ -188,7 +219,7 @@ async def test_a_claim_waits_for_work(app: App, hire: Hire):
     assert await asyncio.wait_for(other, 10) == []
 
 
-async def test_a_disabled_worker_is_refused(app: App, hire: Hire):
+async def test_s18_a_disabled_worker_is_refused(app: App, hire: Hire):
     await submit(app)
     afar = await hire("a")
     (lease,) = await afar.claim()

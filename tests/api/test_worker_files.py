@@ -123,6 +123,13 @@ class TestFiles:
             await afar.client.put(place, _of(b"ab"), huge)
 
 
+STREAM = {
+    "master.m3u8": b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/index.m3u8\n",
+    "low/index.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.m4s\n#EXT-X-ENDLIST\n",
+    "low/1.m4s": b"\x00\x00\x00\x08moof\x00\x00\x00\x08mdat",
+}
+
+
 async def _of(data: bytes) -> AsyncIterator[bytes]:
     yield data
 
@@ -142,7 +149,13 @@ class TestArchives:
 
     @staticmethod
     async def send(
-        http: httpx2.AsyncClient, lease: Lease, data: bytes, *, epoch: int | None = None, sha256: str = ""
+        http: httpx2.AsyncClient,
+        lease: Lease,
+        data: bytes,
+        *,
+        epoch: int | None = None,
+        sha256: str = "",
+        pieces: AsyncIterator[bytes] | None = None,
     ) -> httpx2.Response:
         headers = {
             "Takeup-Token": f"{epoch or lease.token.epoch}.{lease.token.nonce}",
@@ -150,8 +163,35 @@ class TestArchives:
             "Upload-Sha256": sha256 or hashlib.sha256(data).hexdigest(),
         }
         return await http.post(
-            f"/api/worker/tasks/{lease.task_id}/outputs.tar.gz", content=data, headers=headers
+            f"/api/worker/tasks/{lease.task_id}/outputs.tar.gz", content=pieces or data, headers=headers
         )
+
+    async def test_s69_s71_one_at_a_time_and_the_holder_is_asked_again_at_its_end(
+        self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
+    ):
+        await submit(app)
+        afar = await hire("a")
+        http = client(afar.key)
+        (lease,) = await afar.claim()
+        good, has_begun, may_end = self.packed(STREAM), asyncio.Event(), asyncio.Event()
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield good[:50]
+            has_begun.set()
+            await may_end.wait()
+            yield good[50:]
+
+        first = asyncio.create_task(self.send(http, lease, good, pieces=slowly()))
+        await has_begun.wait()
+        async with asyncio.timeout(10):
+            while (second := await self.send(http, lease, good[:-20])).status_code == 422:
+                pass  # it came before the first
+        refused(second, 409, "conflict")
+        await afar.source.release(afar.id, [lease.held], reason="back", request_id="r")
+        may_end.set()
+        refused(await first, 409, "lease_lost")
+        staged = app.settings.storage / ".staging"
+        assert not any(file.is_file() for file in staged.rglob("*"))
 
     async def test_only_a_whole_stream_of_the_holder_is_taken(
         self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
@@ -161,11 +201,7 @@ class TestArchives:
         http = client(afar.key)
         (lease,) = await afar.claim()
         segment = b"\x00\x00\x00\x18ftypiso5" + bytes(12)
-        stream = {
-            "master.m3u8": b"#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\nlow/index.m3u8\n",
-            "low/index.m3u8": b"#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.m4s\n#EXT-X-ENDLIST\n",
-            "low/1.m4s": b"\x00\x00\x00\x08moof\x00\x00\x00\x08mdat",
-        }
+        stream = STREAM
         good = self.packed(stream)
         refused(await self.send(http, lease, good, epoch=lease.token.epoch + 1), 409, "lease_lost")
         refused(await self.send(http, lease, good, sha256="0" * 64), 422, "checksum")

@@ -58,10 +58,10 @@ def test_submit_prints_the_id_and_a_key_makes_one_job(cli: Cli, call: Call, demo
     assert (first.returncode, first.stderr) == (0, "")
     assert re.fullmatch(r"job_[0-9a-f]{24}\n", first.stdout)
     (demo.parent / "s.json").write_text('{"a": 1}')
-    again = call("submit", f"{demo}:demo", "--spec", "s.json", "--key", "k", "--user", "me", "--json")
-    assert again.json == {"job": first.stdout.strip()}
-    other = call("submit", demo, "--key", "k", "--user", "me")
-    assert (other.code, "was used for job" in other.err) == (1, True)
+    same = ("submit", f"{demo}:demo", "--spec", "s.json", "--key", "k", "--user", "me")
+    assert call(*same, "--priority", 9, "--json").json == {"job": first.stdout.strip()}
+    for other in (call(*same), call("submit", demo, "--key", "k", "--user", "me", "--priority", 9)):
+        assert (other.code, "was used for job" in other.err) == (1, True)
     later = call("submit", "demo.py", "--not-before", "2999-01-31T18:00+02:00", "--paused").out.strip()
     assert "not before 2999-01-31 16:00:00 UTC" in call("jobs", "why", later).out
     shown = call("jobs", "show", first.stdout.strip()[:12], "--json").json

@@ -126,8 +126,8 @@ def need(scope: Scope) -> Callable[..., Awaitable[Caller]]:
 
     async def check(
         request: Request,
-        _documented: Annotated[object, Security(bearer)],
-        _also: Annotated[object, Security(cookie)],
+        _documented: Annotated[object, Security(bearer, scopes=[scope])],
+        _also: Annotated[object, Security(cookie, scopes=[scope])],
     ) -> Caller:
         caller = await known_caller(request)
         if scope not in caller.scopes:

@@ -6,6 +6,7 @@ from fastapi import FastAPI
 
 from takeup import __version__
 from takeup.api import (
+    document,
     events,
     health,
     jobs,
@@ -74,7 +75,7 @@ def build_api(
     api.state.connections_max = app.settings.connections_max
     problems.install(api)
     hosts = frozenset(name.strip().lower() for name in app.settings.allowed_hosts.split(",") if name.strip())
-    calls = (route for router in ROUTERS for route in router.routes)
+    calls = api.state.calls = [route for router in ROUTERS for route in router.routes]
     api.add_middleware(Edge, hosts=hosts, rooms=rooms_of(calls, app.intake.limits.bytes_max))
     return api
 
@@ -91,4 +92,5 @@ def routes() -> FastAPI:
     )
     for router in ROUTERS:
         api.include_router(router)
+    document.install(api)
     return api

@@ -15,6 +15,12 @@ from takeup.core.errors import StoreError, TakeupError
 from takeup.engine.feed import Feed
 
 NAME_CHARS_MAX = 200
+EVENT = {
+    "description": "Each event; its data is one line of JSON",
+    "type": "object",
+    "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+}
+EXAMPLE = ["worker_status"]
 ABOUT = f"What to listen to: {FORMS}; repeat it for more."
 Name = Annotated[str, Query(max_length=NAME_CHARS_MAX)]
 
@@ -22,7 +28,7 @@ router = APIRouter(prefix="/api/events", tags=["events"], route_class=StrictRout
 STREAM: dict[int | str, dict[str, Any]] = {
     HTTPStatus.OK.value: {
         "description": "A stream of events that goes on",
-        "content": {MEDIA_TYPE: {"schema": {"type": "string"}}},
+        "content": {MEDIA_TYPE: {"schema": EVENT}},
     }
 }
 
@@ -31,7 +37,9 @@ STREAM: dict[int | str, dict[str, Any]] = {
 async def events(
     request: Request,
     _caller: Follower,
-    channel: Annotated[list[Name], Query(min_length=1, max_length=CHANNELS_MAX, description=ABOUT)],
+    channel: Annotated[
+        list[Name], Query(min_length=1, max_length=CHANNELS_MAX, description=ABOUT, examples=[EXAMPLE])
+    ],
     last_event_id: Annotated[
         str | None, Header(description="The id of the last event that was heard: what came after it is told.")
     ] = None,

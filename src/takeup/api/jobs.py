@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from takeup.api.access import Reader, Writer
 from takeup.api.pages import LIMIT_DEFAULT, After, Body, Limit, Page, page_of
 from takeup.api.problems import HttpError, refusals
-from takeup.api.strict import StrictRoute
+from takeup.api.strict import StrictRoute, words_in_path
 from takeup.app import App
 from takeup.core.errors import InvalidInput, NotFound, UnknownPipeline
 from takeup.core.machine import JOB
@@ -29,6 +29,7 @@ router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
 JobId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_.-]{1,128}$")]
 Text = Annotated[str | None, Query(max_length=512)]
 CHANGES: dict[str, Control] = {"pause": "PAUSED", "resume": "READY", "skip": "SKIP"}
+words_in_path("job_change", CHANGES)
 LOOK = refusals(400, 401, 403, 404, 413, 422, 429, 431, 500, 503)
 CHANGE = refusals(400, 401, 403, 404, 409, 413, 415, 422, 429, 431, 500, 503)
 
@@ -149,6 +150,7 @@ async def create(
         priority=body.priority,
         control="PAUSED" if body.paused else "READY",
         not_before=body.not_before,
+        exact=True,
     )
     (job_id,) = await app_of(request).submit([job])
     return Created(id=job_id)
@@ -175,7 +177,7 @@ async def jobs(
     if status is not None and status not in JOB.states:
         raise InvalidInput(f"there is no status {status!r}; there are: {', '.join(JOB.states)}")
     read = app_of(request).store.read
-    last = await read.job(before) if before else None
+    last = await read.job_place(before) if before else None
     rows = await read.jobs(JobFilter(pipeline, status, subject), before=last, limit=limit)
     return page_of([JobLine.model_validate(row) for row in rows], limit, "id")
 
@@ -224,7 +226,7 @@ async def retry(request: Request, _caller: Writer, job_id: JobId) -> Created:
     return Created(id=new)
 
 
-@router.post("/{job_id}/{change}", responses=CHANGE)
+@router.post("/{job_id}/{change:job_change}", responses=CHANGE)
 async def change_control(
     request: Request,
     _caller: Writer,

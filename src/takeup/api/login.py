@@ -93,7 +93,7 @@ async def set_up(request: Request, response: Response, body: SetupBody) -> Me:
     return _welcome(request, response, entered)
 
 
-@own.post("/logout", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE)
+@own.post("/logout", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE, response_class=Response)
 async def log_out(request: Request, response: Response, session: Own) -> None:
     """End this session."""
     await app_of(request).store.people.end_session(session.id)

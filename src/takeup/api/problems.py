@@ -9,6 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from takeup.core.errors import TakeupError
 from takeup.telemetry.logs import logger
@@ -121,8 +122,21 @@ async def _of_values(_request: Request, error: Exception) -> JSONResponse:
     return answer(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_input", told, errors=errors)
 
 
-async def _of_http(_request: Request, error: Exception) -> JSONResponse:
+async def _of_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - as it was registered
     status = HTTPStatus(error.status_code)
+    headers = dict(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = _allowed(request)
     code = words(status).lower().replace(" ", "_").replace("-", "_")
-    return answer(status, code, str(error.detail), headers=error.headers)
+    return answer(status, code, str(error.detail), headers=headers)
+
+
+def _allowed(request: Request) -> str:
+    """Every method that some route of this place takes; the router itself tells only of the first of them."""
+    fitting = (
+        route.methods or ()
+        for route in request.app.state.calls
+        if isinstance(route, Route) and route.path_regex.match(request.scope["path"])
+    )
+    return ", ".join(sorted({method for methods in fitting for method in methods}))

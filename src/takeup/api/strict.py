@@ -1,11 +1,12 @@
 """Bodies are read strictly: JSON that means one thing only, of the type that was said, within a size."""
 
 import json
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from http import HTTPStatus
 from typing import Any, NoReturn
 
 from fastapi.routing import APIRoute
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,6 +16,12 @@ from takeup.core.errors import InvalidInput
 
 DIGITS_MAX = 400
 JSON = "application/json"
+
+
+def words_in_path(kind: str, words: Iterable[str]) -> None:
+    """Let `{name:KIND}` in a path stand for these words alone, so that others are other calls, or none."""
+    made = type(kind, (StringConvertor,), {"regex": "|".join(words)})
+    register_url_convertor(kind, made())
 
 
 class StrictRequest(Request):

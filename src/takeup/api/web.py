@@ -42,8 +42,14 @@ async def setup_page() -> Response:
     return _file("setup.html")
 
 
+@router.get("/docs")
+async def docs_page() -> Response:
+    """The API for people, put together in the browser from the document that all may read."""
+    return _file("docs.html")
+
+
 @router.get("/page/{name}")
-async def part(name: Literal["page.css", "page.js", "icon.svg"]) -> Response:
+async def part(name: Literal["page.css", "page.js", "docs.css", "docs.js", "icon.svg"]) -> Response:
     """What the pages are made of."""
     return _file(name)
 

@@ -9,12 +9,13 @@ from pydantic import BaseModel, Field
 from takeup.api.access import Admin
 from takeup.api.jobs import CHANGE, LOOK, ChangeBody, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
-from takeup.api.strict import StrictRoute
+from takeup.api.strict import StrictRoute, words_in_path
 from takeup.core.webhooks import EVERY, Delivery, Form, Webhook
 from takeup.net.guard import URL_CHARS_MAX
 
 EVENTS_MAX = 50
 BEFORE_MAX = 2**63 - 1
+words_in_path("webhook_change", ("enable", "disable"))
 
 router = APIRouter(prefix="/api/webhooks", tags=["webhooks"], route_class=StrictRoute)
 WebhookId = Annotated[str, Path(pattern=r"^[a-z0-9_]{1,64}$")]
@@ -81,7 +82,7 @@ async def send_test(request: Request, _caller: Admin, webhook_id: WebhookId) -> 
     return await app_of(request).store.webhooks.send_test(webhook_id)
 
 
-@router.post("/{webhook_id}/{change}", responses=CHANGE)
+@router.post("/{webhook_id}/{change:webhook_change}", responses=CHANGE)
 async def change_webhook(
     request: Request,
     _caller: Admin,

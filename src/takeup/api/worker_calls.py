@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from takeup import __version__
@@ -297,7 +297,7 @@ async def fates(request: Request, _caller: WorkerCaller, body: FatesBody) -> Fat
     return Fates(fates=[FateLine(folder=one.folder, fate=one.fate) for one in found])
 
 
-@router.post("/logs", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE)
+@router.post("/logs", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE, response_class=Response)
 async def logs(request: Request, caller: WorkerCaller, body: LogsBody) -> None:
     """Keep lines that stages of this worker wrote."""
     store = app_of(request).store.worker
@@ -315,7 +315,7 @@ async def steps(request: Request, caller: WorkerCaller, body: StepsBody) -> dict
     return {step_id: StepKey(id=key, started_at=at) for step_id, (key, at) in known.items()}
 
 
-@router.post("/steps/end", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE)
+@router.post("/steps/end", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE, response_class=Response)
 async def end_steps(request: Request, caller: WorkerCaller, body: StepEndsBody) -> None:
     """Note how those commands ended."""
     store = app_of(request).store.worker

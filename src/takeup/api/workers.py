@@ -9,16 +9,18 @@ from pydantic import BaseModel, Field
 from takeup.api.access import Admin, Reader
 from takeup.api.jobs import CHANGE, LOOK, ChangeBody, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
-from takeup.api.strict import StrictRoute
+from takeup.api.strict import StrictRoute, words_in_path
 from takeup.core.access import ApiKey, Scope
 from takeup.core.model import Worker
 
 ID_CHARS_MAX = 200
 DAYS_MAX = 3650
+words_in_path("worker_change", ("disable", "enable", "drain"))
 
 workers = APIRouter(prefix="/api/workers", tags=["workers"], route_class=StrictRoute)
 keys = APIRouter(prefix="/api/keys", tags=["keys"], route_class=StrictRoute)
 WorkerId = Annotated[str, Path(min_length=1, max_length=ID_CHARS_MAX)]
+"""May hold slashes, written as they are or as `%2F`: the routes take all of it."""
 KeyId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$")]
 Days = Annotated[float | None, Field(gt=0, le=DAYS_MAX)]
 
@@ -60,7 +62,7 @@ async def list_workers(
     return page_of(rows, limit, "id")
 
 
-@workers.post("/{worker_id}/keys", status_code=HTTPStatus.CREATED, responses=CHANGE)
+@workers.post("/{worker_id:path}/keys", status_code=HTTPStatus.CREATED, responses=CHANGE)
 async def add_worker_key(
     request: Request, _caller: Admin, worker_id: WorkerId, body: WorkerKeyBody
 ) -> NewKey:
@@ -75,14 +77,14 @@ async def add_worker_key(
     return NewKey(id=made.id, key=made.text)
 
 
-@workers.delete("/{worker_id}/keys/{key_id}", responses=CHANGE)
+@workers.delete("/{worker_id:path}/keys/{key_id}", responses=CHANGE)
 async def revoke_worker_key(request: Request, _caller: Admin, worker_id: WorkerId, key_id: KeyId) -> Changed:
     """End a key of this worker; it is refused everywhere a second later at the latest."""
     store = app_of(request).store.keys
     return Changed(id=key_id, changed=await store.revoke(key_id, worker_id=worker_id))
 
 
-@workers.post("/{worker_id}/{change}", responses=CHANGE)
+@workers.post("/{worker_id:path}/{change:worker_change}", responses=CHANGE)
 async def change_worker(
     request: Request,
     _caller: Admin,

@@ -5,7 +5,7 @@ import argparse
 from takeup.cli.opening import open_store
 from takeup.cli.printing import age, print_json, table, took
 from takeup.core.errors import InvalidInput
-from takeup.core.model import Job
+from takeup.core.model import ListedJob
 from takeup.store.ops.read import PAGE_MAX, JobFilter
 from takeup.store.store import ReadStore
 
@@ -41,9 +41,9 @@ async def show_list(options: argparse.Namespace) -> int:
     return 0
 
 
-async def newest(read: ReadStore, where: JobFilter, limit: int) -> list[Job]:
+async def newest(read: ReadStore, where: JobFilter, limit: int) -> list[ListedJob]:
     """Page by page until there are enough."""
-    jobs: list[Job] = []
+    jobs: list[ListedJob] = []
     while len(jobs) < limit:
         size = min(limit - len(jobs), PAGE_MAX)
         page = await read.jobs(where, before=jobs[-1] if jobs else None, limit=size)
@@ -53,6 +53,6 @@ async def newest(read: ReadStore, where: JobFilter, limit: int) -> list[Job]:
     return jobs
 
 
-def shown_status(job: Job) -> str:
+def shown_status(job: ListedJob) -> str:
     """A paused job says so."""
     return "paused" if job.control == "PAUSED" and job.finished_at is None else job.status

@@ -95,7 +95,8 @@ async def find_or_submit(
     new = NewJob(pipeline, spec, subject=subject)
     plan = plan_job(new)
     subject = plan.subject or f"run:{digest(canonical_json([pipeline.name, pipeline.version, spec]))[:32]}"
-    for job in await app.store.read.jobs(JobFilter(subject=subject), limit=1):
+    for listed in await app.store.read.jobs(JobFilter(subject=subject), limit=1):
+        job = await app.store.read.job(listed.id)
         is_same = dict(job.spec) == spec and job.pipeline == pipeline.name
         if is_same and job.status not in ("failed", "cancelled") and not unless(job):
             return job, False

@@ -50,6 +50,7 @@ async def submit(options: argparse.Namespace) -> int:
         priority=options.priority,
         control="PAUSED" if options.paused else "READY",
         not_before=moment_of(options.not_before),
+        exact=True,
     )
     plan_job(new)  # what is wrong with it is said before a database is made for it
     async with open_app(settings) as app:

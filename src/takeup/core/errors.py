@@ -80,6 +80,12 @@ class WrongChecksum(BadArchive):
         return "checksum"
 
 
+class IdempotencyMismatch(InvalidInput):
+    """The idempotency key was used before with another body."""
+
+    help = "Use a new key for a new request, or send the very same body again."
+
+
 class NotFound(TakeupError):
     """No row has this id."""
 
@@ -92,12 +98,6 @@ class Conflict(TakeupError):
 
     http_status = 409
     help = "Read the current state and decide again."
-
-
-class IdempotencyMismatch(Conflict):
-    """The idempotency key was used before with another body."""
-
-    help = "Use a new key for a new request, or send the very same body again."
 
 
 class SubjectBusy(Conflict):

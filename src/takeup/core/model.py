@@ -17,8 +17,8 @@ ERROR_CHARS_MAX = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One run of a pipeline for one subject."""
+class ListedJob:
+    """A job as lists show it: all of it but its spec, which may be long."""
 
     id: str
     pipeline: str
@@ -29,13 +29,26 @@ class Job:
     priority: int
     control: Control
     status: str
-    spec: Mapping[str, Any]
     error: str | None
     version: int
     created_at: datetime
     updated_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Job(ListedJob):
+    """One run of a pipeline for one subject."""
+
+    spec: Mapping[str, Any]
+
+
+class JobPlace(NamedTuple):
+    """Where a job stands among all jobs, newest first."""
+
+    id: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +30,8 @@ class NewJob:
     priority: int = PRIORITY_DEFAULT
     control: Control = "READY"
     not_before: datetime | None = None
+    exact: bool = False
+    """Whether a repeat under the same key must be alike in everything, not only in pipeline and spec."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +108,16 @@ class JobPlan:
     not_before: datetime | None
     spec: str
     spec_hash: str
+    request_hash: str | None
+    """Of everything else that was asked for; None if a repeat may differ in it."""
     stages: tuple[StagePlan, ...]
     needs: tuple[NeedPlan, ...]
     tasks: tuple[TaskPlan, ...]
+
+    def repeats(self, spec_hash: str, request_hash: str | None) -> bool:
+        """Whether it asks for the same as a job with these hashes did."""
+        is_free = None in (self.request_hash, request_hash)
+        return self.spec_hash == spec_hash and (is_free or self.request_hash == request_hash)
 
 
 def plan_job(new: NewJob) -> JobPlan:
@@ -126,9 +135,10 @@ def plan_job(new: NewJob) -> JobPlan:
         check_moment("not_before", new.not_before)
     spec = canonical_json(dict(new.spec))
     stages, needs = _laid_out(pipeline.name, tuple(pipeline.stages.values()))
+    subject = _text("subject", new.subject if new.subject is not None else _subject(pipeline, new.spec))
     return JobPlan(
         pipeline=pipeline.name,
-        subject=_text("subject", new.subject if new.subject is not None else _subject(pipeline, new.spec)),
+        subject=subject,
         user_id=_text("user_id", new.user_id) or "",
         idempotency_key=_text("idempotency_key", new.idempotency_key),
         priority=check_priority(new.priority),
@@ -136,6 +146,7 @@ def plan_job(new: NewJob) -> JobPlan:
         not_before=new.not_before,
         spec=spec,
         spec_hash=digest(canonical_json([pipeline.name, pipeline.version, dict(new.spec)])),
+        request_hash=_request_hash(new, subject) if new.exact else None,
         stages=stages,
         needs=needs,
         tasks=tuple(
@@ -222,6 +233,11 @@ def _subject(pipeline: Pipeline, spec: Mapping[str, Any]) -> str | None:
     if missing:
         raise InvalidInput(f"pipeline {pipeline.name} needs {', '.join(missing)} in the spec")
     return f"{pipeline.name}:{canonical_json([spec[name] for name in pipeline.key], what='key')}"
+
+
+def _request_hash(new: NewJob, subject: str | None) -> str:
+    moment = new.not_before.astimezone(UTC).isoformat() if new.not_before else None
+    return digest(canonical_json([subject, new.priority, new.control, moment]))
 
 
 def _text(name: str, value: Any) -> str | None:

@@ -53,7 +53,7 @@ class KeyStore:
 
     async def find(self, shown: Key) -> Found | None:
         """What a key opens; None if it is nobody's. An unknown id takes as long as a wrong secret."""
-        found = await self._driver.read(keys.find, shown.id)
+        found = await self._driver.read(keys.find, shown.id, shown.hash)
         fits = shown.fits(NOBODY if found is None else found[1])
         if found is None or not fits or found[0].kind != shown.kind:
             return None

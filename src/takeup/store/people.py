@@ -67,7 +67,7 @@ class PeopleStore:
 
     async def find_session(self, shown: Key) -> Seen | None:
         """Whose session this is; None if it is nobody's. An unknown id takes as long as a wrong secret."""
-        found = await self._driver.read(sessions.find, shown.id)
+        found = await self._driver.read(sessions.find, shown.id, shown.hash)
         fits = shown.fits(NOBODY if found is None else found.session_hash)
         return found if fits else None
 

@@ -4,13 +4,18 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from takeup.core.model import Artifact, Attempt, Event, Job, LogLine, Message, Step, Task, Worker
+from takeup.core.model import Artifact, Attempt, Event, Job, ListedJob, LogLine, Message, Step, Task, Worker
 from takeup.store.op import Row
 
 
 def job_of(row: Row) -> Job:
     """A job."""
     return Job(**{**_pick(row, Job), "spec": json.loads(row["spec"])})
+
+
+def listed_job_of(row: Row) -> ListedJob:
+    """A job as lists show it."""
+    return ListedJob(**_pick(row, ListedJob))
 
 
 def task_of(row: Row) -> Task:

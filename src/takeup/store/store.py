@@ -27,7 +27,9 @@ from takeup.core.model import (
     HeldTask,
     InputPage,
     Job,
+    JobPlace,
     Lease,
+    ListedJob,
     Message,
     Progress,
     Task,
@@ -78,9 +80,17 @@ class ReadStore(DetailReads):
         """One job."""
         return await self._driver.read(read.job, job_id)
 
+    async def job_place(self, job_id: str) -> JobPlace:
+        """Where a job stands among all, also if it is in the archive."""
+        return await self._driver.read(read.job_place, job_id)
+
     async def jobs(
-        self, where: read.JobFilter | None = None, *, before: Job | None = None, limit: int = 100
-    ) -> list[Job]:
+        self,
+        where: read.JobFilter | None = None,
+        *,
+        before: JobPlace | ListedJob | None = None,
+        limit: int = 100,
+    ) -> list[ListedJob]:
         """A page of jobs, newest first; `before` is the last job of the page before."""
         return await self._driver.read(read.jobs, where or read.JobFilter(), before, limit)
 

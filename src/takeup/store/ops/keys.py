@@ -62,9 +62,9 @@ def _check_worker(worker_id: str) -> Op[None]:
         raise InvalidInput(f"worker {worker_id} has {KEYS_A_WORKER_MAX} keys already; revoke one first")
 
 
-def find(key_id: str) -> Op[tuple[ApiKey, str, bool, bool] | None]:
+def find(key_id: str, key_hash: str) -> Op[tuple[ApiKey, str, bool, bool] | None]:
     """A key with its hash, whether it is over, and whether its worker is disabled; None: no such key."""
-    rows = yield query("key_by_id", id=key_id)
+    rows = yield query("key_by_secret", id=key_id, key_hash=key_hash)
     if not rows:
         return None
     row = rows[0]

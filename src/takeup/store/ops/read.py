@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from takeup.core.errors import InvalidInput, NotFound
-from takeup.core.model import Artifact, Attempt, Event, Job, Task, Worker
+from takeup.core.model import Artifact, Attempt, Event, Job, JobPlace, ListedJob, Task, Worker
 from takeup.store.op import Op, query
-from takeup.store.rows import artifact_of, attempt_of, event_of, job_of, task_of, worker_of
+from takeup.store.rows import artifact_of, attempt_of, event_of, job_of, listed_job_of, task_of, worker_of
 
 PAGE_MAX = 1000
 
@@ -29,7 +29,15 @@ def job(job_id: str) -> Op[Job]:
     return job_of(rows[0])
 
 
-def jobs(where: JobFilter, before: Job | None, limit_count: int) -> Op[list[Job]]:
+def job_place(job_id: str) -> Op[JobPlace]:
+    """Where a job stands among all; one that went to the archive meanwhile keeps its place."""
+    rows = yield query("job_place", job_id=job_id)
+    if not rows:
+        raise NotFound(f"no job has the id {job_id!r}")
+    return JobPlace(rows[0]["id"], rows[0]["created_at"])
+
+
+def jobs(where: JobFilter, before: JobPlace | ListedJob | None, limit_count: int) -> Op[list[ListedJob]]:
     """A page of jobs, newest first; `before` is the last one of the page before."""
     rows = yield query(
         "jobs_page",
@@ -41,7 +49,7 @@ def jobs(where: JobFilter, before: Job | None, limit_count: int) -> Op[list[Job]
         before_at=before.created_at if before else None,
         limit_count=page_size(limit_count),
     )
-    return [job_of(row) for row in rows]
+    return [listed_job_of(row) for row in rows]
 
 
 def task(task_id: int) -> Op[Task]:
@@ -111,8 +119,7 @@ def clock() -> Op[datetime]:
 
 
 def page_size(limit_count: int) -> int:
-    """A bounded number of rows, or an error that says the bound."""
-    """The size of a page, within its bounds."""
+    """The size of a page, or an error that says its bounds."""
     if not 1 <= limit_count <= PAGE_MAX:
         raise InvalidInput(f"a page of {limit_count} rows is not within 1 to {PAGE_MAX}")
     return limit_count

@@ -40,6 +40,7 @@ def again(job: Row, stages: Sequence[Row], needs: Sequence[Row]) -> JobPlan:
         not_before=None,
         spec=job["spec"],
         spec_hash=job["spec_hash"],
+        request_hash=None,
         stages=tuple(_stage(row) for row in stages),
         needs=tuple(NeedPlan(row["stage"], row["needs"], bool(row["per_segment"])) for row in needs),
         tasks=tuple(

@@ -48,9 +48,11 @@ def begin(session: Key, known: people.Known) -> Op[bool]:
     return True
 
 
-def find(session_id: str) -> Op[Seen | None]:
+def find(session_id: str, session_hash: str) -> Op[Seen | None]:
     """A session and whose it is."""
-    rows = yield query("session_by_id", id=session_id, life_s=LIFE_S, idle_s=IDLE_S)
+    rows = yield query(
+        "session_by_secret", id=session_id, session_hash=session_hash, life_s=LIFE_S, idle_s=IDLE_S
+    )
     if not rows:
         return None
     row = rows[0]

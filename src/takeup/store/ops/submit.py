@@ -34,20 +34,23 @@ def _sort_out(plans: Sequence[tuple[str, JobPlan]]) -> Op[tuple[list[str], dict[
     """The id to answer for each plan, and the plans that are new: no key, or one that is not known yet."""
     keys = sorted({_key(plan) for _, plan in plans if plan.idempotency_key})
     rows = (yield query("jobs_by_key", k=keys)) if keys else []
-    jobs = {(row["user_id"], row["idempotency_key"]): (row["id"], row["spec_hash"]) for row in rows}
+    jobs = {
+        (row["user_id"], row["idempotency_key"]): (row["id"], row["spec_hash"], row["request_hash"])
+        for row in rows
+    }
     answers: list[str] = []
     fresh: dict[str, JobPlan] = {}
     for new_id, plan in plans:
         if plan.idempotency_key and _key(plan) in jobs:
-            job_id, spec_hash = jobs[_key(plan)]
-            if spec_hash != plan.spec_hash:
+            job_id, spec_hash, request_hash = jobs[_key(plan)]
+            if not plan.repeats(spec_hash, request_hash):
                 raise IdempotencyMismatch(
                     f"the key {plan.idempotency_key!r} was used for job {job_id} with another body"
                 )
             answers.append(job_id)
             continue
         if plan.idempotency_key:
-            jobs[_key(plan)] = new_id, plan.spec_hash
+            jobs[_key(plan)] = new_id, plan.spec_hash, plan.request_hash
         answers.append(new_id)
         fresh[new_id] = plan
     return answers, fresh
@@ -145,6 +148,7 @@ def _job_row(job_id: str, plan: JobPlan) -> tuple[Any, ...]:
         plan.control,
         plan.spec,
         plan.spec_hash,
+        plan.request_hash,
     )
 
 

@@ -2,11 +2,11 @@
 
 -- name: jobs_by_key
 -- alone
-SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash FROM jobs j
+SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash, j.request_hash FROM jobs j
 JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key text)}) k
   ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key
 UNION ALL
-SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash FROM jobs_archive j
+SELECT j.id, j.user_id, j.idempotency_key, j.spec_hash, j.request_hash FROM jobs_archive j
 JOIN (SELECT user_id, idempotency_key FROM {rows k(user_id text, idempotency_key text)}) k
   ON k.user_id = j.user_id AND k.idempotency_key = j.idempotency_key;
 
@@ -26,13 +26,13 @@ ON CONFLICT DO NOTHING;
 
 -- name: add_jobs
 INSERT INTO jobs (id, pipeline, subject, live_subject, generation, user_id, idempotency_key, priority, control, status,
-  spec, spec_hash, created_at, updated_at)
+  spec, spec_hash, request_hash, created_at, updated_at)
 SELECT g.id, g.pipeline, g.subject, g.subject,
   1 + COALESCE((SELECT MAX(generation) FROM (
     SELECT generation FROM jobs WHERE subject = g.subject
     UNION ALL SELECT generation FROM jobs_archive WHERE subject = g.subject) earlier), 0),
-  g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
-FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
+  g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, g.request_hash, {now}, {now}
+FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text, request_hash text)}
 RETURNING id, generation;
 
 -- name: add_few_jobs
@@ -45,13 +45,13 @@ RETURNING id, generation;
 -- whole
 WITH new_jobs AS (
   INSERT INTO jobs (id, pipeline, subject, live_subject, generation, user_id, idempotency_key, priority, control, status,
-    spec, spec_hash, created_at, updated_at)
+    spec, spec_hash, request_hash, created_at, updated_at)
   SELECT g.id, g.pipeline, g.subject, g.subject,
     1 + COALESCE((SELECT MAX(generation) FROM (
       SELECT generation FROM jobs WHERE subject = g.subject
       UNION ALL SELECT generation FROM jobs_archive WHERE subject = g.subject) earlier), 0),
-    g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, {now}, {now}
-  FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text)}
+    g.user_id, g.idempotency_key, g.priority, g.control, 'pending', g.spec, g.spec_hash, g.request_hash, {now}, {now}
+  FROM {rows g(id text, pipeline text, subject text, user_id text, idempotency_key text, priority bigint, control text, spec text, spec_hash text, request_hash text)}
   WHERE (SELECT COUNT(*) FROM lanes WHERE name {among l(name text)}) = :lane_count
   RETURNING id, pipeline, generation, priority, control, status, created_at
 ), new_stages AS (

@@ -5,8 +5,12 @@ INSERT INTO api_keys (id, kind, name, worker_id, key_hash, scopes, created_at, e
 VALUES (:id, :kind, :name, :worker_id, :key_hash, :scopes, {now}, :expires_at);
 
 -- name: key_by_id
+SELECT * FROM api_keys WHERE id = :id;
+
+-- name: key_by_secret
+-- A wrong secret finds as little as an unknown id, so the time it takes tells nobody which ids there are.
 SELECT k.*, COALESCE(k.expires_at <= {now}, {false}) AS is_expired, COALESCE(w.disabled, {false}) AS is_disabled
-FROM api_keys k LEFT JOIN workers w ON w.id = k.worker_id WHERE k.id = :id;
+FROM api_keys k LEFT JOIN workers w ON w.id = k.worker_id WHERE k.id = :id AND k.key_hash = :key_hash;
 
 -- name: keys_after
 SELECT * FROM api_keys WHERE id > :after ORDER BY id LIMIT :limit_count;

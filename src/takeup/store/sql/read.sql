@@ -3,8 +3,13 @@
 -- name: job_by_id
 SELECT * FROM jobs WHERE id = :job_id;
 
+-- name: job_place
+SELECT id, created_at FROM jobs WHERE id = :job_id
+UNION ALL SELECT id, created_at FROM jobs_archive WHERE id = :job_id;
+
 -- name: jobs_page
-SELECT * FROM jobs
+SELECT id, pipeline, subject, generation, user_id, idempotency_key, priority, control, status, error, version,
+  created_at, updated_at, started_at, finished_at FROM jobs
 WHERE (CAST(:pipeline AS TEXT) IS NULL OR pipeline = :pipeline) AND (CAST(:status AS TEXT) IS NULL OR status = :status)
   AND (CAST(:subject AS TEXT) IS NULL OR subject = :subject) AND (CAST(:user_id AS TEXT) IS NULL OR user_id = :user_id)
   AND (CAST(:before_id AS TEXT) IS NULL OR created_at < :before_at OR (created_at = :before_at AND id < :before_id))

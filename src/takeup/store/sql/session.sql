@@ -4,11 +4,11 @@
 INSERT INTO sessions (id, session_hash, person_id, created_at, seen_at)
 VALUES (:id, :session_hash, :person_id, {now}, {now});
 
--- name: session_by_id
+-- name: session_by_secret
 SELECT p.*, s.id AS session_id, s.session_hash,
   s.ended_at IS NOT NULL OR s.created_at <= {before :life_s} OR s.seen_at <= {before :idle_s}
     OR p.disabled OR p.removed_at IS NOT NULL AS is_over
-FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.id = :id;
+FROM sessions s JOIN people p ON p.id = s.person_id WHERE s.id = :id AND s.session_hash = :session_hash;
 
 -- name: see_session
 UPDATE sessions SET seen_at = {now} WHERE id = :id AND ended_at IS NULL;

@@ -1,7 +1,10 @@
 """Archiving: finished jobs leave with everything that belongs to them, in one step."""
 
+from collections.abc import Awaitable
+from datetime import datetime
+
 from takeup.core.errors import NotFound
-from takeup.core.model import Artifact
+from takeup.core.model import Artifact, JobPlace, ListedJob
 from takeup.core.plan import NewJob
 from takeup.testing.conformance.register import case
 from takeup.testing.conformance.world import ARCHIVE_TABLES, World
@@ -31,12 +34,11 @@ async def only_old_finished_jobs_are_archived(world: World) -> None:
     async with world.unchanged():
         assert await world.store.recovery.archive(100.0) == []
     assert {job.id for job in await world.store.read.jobs()} == {live, young}
-    try:
-        await world.store.read.job(old)
-    except NotFound:
-        pass
-    else:
-        raise AssertionError("an archived job is still there")
+    await _is_not_found(world.store.read.job(old))
+    place = await world.store.read.job_place(old)
+    seen = {job.id for job in await world.store.read.jobs(before=place)}
+    assert seen == {live} & {job.id for job in await world.store.read.jobs() if _edge(job) < _edge(place)}
+    await _is_not_found(world.store.read.job_place("job_nobody"))
     assert await world.store.read.events(job_id=old) == []
     assert await world.store.read.artifacts(old) == []
 
@@ -68,3 +70,15 @@ async def a_late_report_on_an_archived_task_is_refused(world: World) -> None:
     async with world.unchanged():
         answers = [await world.complete(lease), await world.renew(lease), await world.release(lease)]
     assert {(answer.accepted, answer.order) for answer in answers} == {(False, "lost")}
+
+
+def _edge(job: ListedJob | JobPlace) -> tuple[datetime, str]:
+    return job.created_at, job.id
+
+
+async def _is_not_found(asked: Awaitable[object]) -> None:
+    try:
+        await asked
+    except NotFound:
+        return
+    raise AssertionError("it is still there")

@@ -1,7 +1,7 @@
 """Reads: lists in keyset pages, details, counts, the attempts and the log."""
 
 from takeup.core.errors import InvalidInput, NotFound
-from takeup.core.model import Artifact, Job
+from takeup.core.model import Artifact, ListedJob
 from takeup.core.plan import NewJob
 from takeup.store.ops.read import JobFilter
 from takeup.testing.conformance.register import case
@@ -16,7 +16,7 @@ async def jobs_come_in_pages_newest_first(world: World) -> None:
         jobs += sorted(await world.store.operator.submit([NewJob(pipeline), NewJob(pipeline)]))
         world.advance(1)
     expected = jobs[::-1]
-    seen: list[Job] = []
+    seen: list[ListedJob] = []
     while page := await world.store.read.jobs(before=seen[-1] if seen else None, limit=4):
         seen += page
     assert [job.id for job in seen] == expected

@@ -1,6 +1,7 @@
 """Submitting: idempotent by key, one live job a subject, all of a batch or nothing."""
 
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from takeup.core.errors import IdempotencyMismatch, InvalidInput, InvalidSpec, SubjectBusy, TakeupError
@@ -69,6 +70,26 @@ async def a_key_with_another_body_is_refused(world: World) -> None:
     fine = NewJob(pipeline, {"a": 3})
     async with world.refuses(IdempotencyMismatch):
         await world.store.operator.submit([fine, NewJob(pipeline, {"a": 2}, idempotency_key="k")])
+
+
+@case()
+async def an_exact_request_is_repeated_exactly(world: World) -> None:
+    pipeline = world.pipeline()
+    new = NewJob(pipeline, {"a": 1}, subject="s", idempotency_key="k", exact=True)
+    (job_id,) = await world.store.operator.submit([new])
+    await world.store.operator.set_priority([job_id], 9)
+    others = (
+        replace(new, subject="t"),
+        replace(new, priority=9),
+        replace(new, control="PAUSED"),
+        replace(new, not_before=datetime(2030, 1, 1, tzinfo=UTC)),
+    )
+    async with world.unchanged():
+        assert await world.store.operator.submit([new]) == [job_id]
+        assert await world.store.operator.submit([replace(others[1], exact=False)]) == [job_id]
+    for other in others:
+        async with world.refuses(IdempotencyMismatch):
+            await world.store.operator.submit([other])
 
 
 @case()

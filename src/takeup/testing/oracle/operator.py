@@ -53,7 +53,7 @@ class OracleOperator:
             first = (job_id, plan)
             if plan.idempotency_key is not None:
                 first = known.setdefault((plan.user_id, plan.idempotency_key), first)
-            if first[1].spec_hash != plan.spec_hash:
+            if not plan.repeats(first[1].spec_hash, first[1].request_hash):
                 raise IdempotencyMismatch(f"{plan.idempotency_key!r} was used with another body")
             answers.append(first[0])
             if first[0] == job_id:

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from typing import TypeVar
 
 from takeup.core.control import Claimable, ControlRow
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.core.machine import TASK
-from takeup.core.model import Artifact, Attempt, Event, Job, Task, Worker
+from takeup.core.model import Artifact, Attempt, Event, Job, JobPlace, ListedJob, Task, Worker
 from takeup.store.ops.control import ControlFilter
 from takeup.store.ops.read import PAGE_MAX, JobFilter
 from takeup.testing.oracle import control
@@ -32,11 +32,22 @@ class OracleRead:
             raise NotFound(f"no job has the id {job_id!r}")
         return self._state.jobs[job_id].job
 
+    async def job_place(self, job_id: str) -> JobPlace:
+        """Where a job stands among all, also if it is in the archive."""
+        row = self._state.jobs.get(job_id) or self._state.archived.get(job_id)
+        if row is None:
+            raise NotFound(f"no job has the id {job_id!r}")
+        return JobPlace(job_id, row.job.created_at)
+
     async def jobs(
-        self, where: JobFilter | None = None, *, before: Job | None = None, limit: int = 100
-    ) -> list[Job]:
+        self,
+        where: JobFilter | None = None,
+        *,
+        before: JobPlace | ListedJob | None = None,
+        limit: int = 100,
+    ) -> list[ListedJob]:
         """A page of jobs, newest first."""
-        jobs = [row.job for row in self._state.jobs.values() if _fits(row.job, where or JobFilter())]
+        jobs = [_listed(row.job) for row in self._state.jobs.values() if _fits(row.job, where or JobFilter())]
         if before is not None:
             edge = (before.created_at, before.id)
             jobs = [job for job in jobs if (job.created_at, job.id) < edge]
@@ -151,7 +162,11 @@ def page(rows: list[T], limit: int) -> list[T]:
     return rows[:limit]
 
 
-def _fits(job: Job, where: JobFilter) -> bool:
+def _listed(job: Job) -> ListedJob:
+    return ListedJob(**{field.name: getattr(job, field.name) for field in fields(ListedJob)})
+
+
+def _fits(job: ListedJob, where: JobFilter) -> bool:
     wanted = (where.pipeline, where.status, where.subject, where.user_id)
     found = (job.pipeline, job.status, job.subject, job.user_id)
     return all(want is None or want == have for want, have in zip(wanted, found, strict=True))

@@ -1,0 +1,77 @@
+"""The page about the API in a real browser: all that the document holds, and nothing from elsewhere."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Page, Request
+
+from takeup.app import App, open_app
+from takeup.config import load
+from tests.api.conftest import served
+from tests.api.visitors import PASSWORD, cheapen, person
+
+
+@pytest.fixture
+async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
+    cheapen(monkeypatch)
+    async with open_app(load({}, {"data_dir": tmp_path / "data"})) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def home(app: App) -> AsyncIterator[str]:
+    async with served(app) as address:
+        yield address
+
+
+async def test_every_call_is_told_and_found(home: str, page: Page):
+    said: list[str] = []
+    asked: list[Request] = []
+
+    def remember(request: Request) -> None:
+        asked.append(request)
+
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", remember)
+    await page.goto(f"{home}/docs")
+    document = await (await page.request.get(f"{home}/openapi.json")).json()
+    names = [f"{m.upper()}{path}" for path, calls in document["paths"].items() for m in calls]
+    calls = page.locator(".calls details")
+    await calls.first.wait_for()
+    assert sorted(await page.locator(".calls summary code").all_inner_texts()) == sorted(names)
+    for box in await calls.all():
+        await box.locator("summary").click()
+    assert await page.locator(".calls h3", has_text="Statuses").count() == len(names)
+    assert "undefined" not in await page.locator(".calls").inner_text()
+    create = page.locator("#create_api_jobs_post")
+    told = await create.inner_text()
+    for words in (
+        "Needs the scope write.",
+        "idempotency-key",
+        '"priority": integer',
+        "≤ 10",
+        "usually 5",
+        "409",
+    ):
+        assert words in told, words
+    await page.get_by_role("searchbox").fill("post jobs cancel")
+    assert await page.locator(".calls details:visible").count() == 1
+    assert "/api/jobs/{job_id}/cancel" in await page.locator(".calls details:visible").inner_text()
+    assert said == []
+    assert {one.url.removeprefix(home).partition("/")[0] for one in asked} == {""}, (
+        "all of it comes from here"
+    )
+
+
+async def test_a_call_is_linked_and_the_page_is_found_from_home(app: App, home: str, page: Page):
+    await page.goto(f"{home}/docs#claim_api_worker_claim_post")
+    await page.get_by_text("Needs the scope worker.").wait_for()
+    await person(app)
+    await page.goto(f"{home}/login")
+    await page.get_by_label("Name").fill("Ann")
+    await page.get_by_label("Password").fill(PASSWORD)
+    await page.get_by_role("button").click()
+    await page.get_by_role("link", name="API").click()
+    await page.wait_for_url(f"{home}/docs")
