@@ -4,6 +4,7 @@ A value comes from `takeup.toml`, from an environment variable with the prefix `
 later wins. A wrong or contradictory value stops the start with one clear line.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -22,6 +23,7 @@ DAYS_MAX = 36_500
 PORT_MAX = 65_535
 MIB = 1 << 20
 SECRET_CHARS_MIN = 16
+ADDRESS = re.compile(r"https?://[\w.-]+(:\d{1,5})?\Z|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?\Z")
 ABOVE_ZERO = (
     "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
     "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout",
@@ -109,6 +111,10 @@ class Settings:
     )
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
+    )
+    public_url: str = setting(
+        "",
+        "The address that clients call, such as https://video.example; it is told where a path does not do.",
     )
     upload_max_gb: float = setting(50.0, "How large one file may be that is sent to the server.", "GB")
     upload_expiry_hours: float = setting(24.0, "How long an upload is kept that nobody goes on with.", "h")
@@ -233,6 +239,10 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, name)
         if value not in words:
             raise InvalidSetting(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+    if settings.public_url and not ADDRESS.match(settings.public_url):
+        raise InvalidSetting(
+            "public_url must be http(s)://HOST or http(s)://HOST:PORT, with nothing behind it"
+        )
     if settings.port > PORT_MAX:
         raise InvalidSetting(f"port must be at most {PORT_MAX}, it is {settings.port}")
     if settings.archive_after_days > DAYS_MAX:

@@ -87,8 +87,10 @@ async def begin(
     _check_version(tus_resumable)
     said = _said(upload_metadata)
     length = _number("Upload-Length", upload_length)
-    made = await app_of(request).intake.begin(caller.user, length, said)
-    headers = {"Location": f"/api/uploads/{made.id}", "Upload-Offset": "0", "Upload-Expires": _until(made)}
+    app = app_of(request)
+    made = await app.intake.begin(caller.user, length, said)
+    place = f"{app.settings.public_url}/api/uploads/{made.id}"  # some clients cannot read a path alone
+    headers = {"Location": place, "Upload-Offset": "0", "Upload-Expires": _until(made)}
     return Response(status_code=HTTPStatus.CREATED, headers={**TUS, **headers})
 
 
