@@ -5,21 +5,25 @@ import os
 import re
 import signal
 import socket
-import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 
 from tests.cli.conftest import environment
+from tests.small_disk import SmallDisk
 
 WAIT_S = 60.0
 LOOK_S = 0.02
+ASK = """import json, sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=30) as connection:
+    print(json.dumps(connection.execute(sys.argv[2]).fetchall()))
+"""
 COMMAND = [sys.executable, "-m", "takeup.cli.main"]
 
 
@@ -30,22 +34,24 @@ class Server:
         self,
         folder: Path,
         *options: str,
-        before: Sequence[str] = (),
+        disk: SmallDisk | None = None,
         data: Path | None = None,
         database: str | None = None,
         **settings: object,
     ) -> None:
-        """`before` is put before the command; `data` is its folder as the server sees it."""
+        """`disk` is one that only the server sees; `data` is its folder, on that or beside it."""
         self.folder = folder
         self.data = data or folder / "data"
         self.log = folder / "server.log"
-        self._before = list(before)
+        self._disk = disk
+        self._before = disk.entering if disk else []
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}"
         self._options = [*options, "--port", str(self.port), "--data", str(self.data)]
         self._options += ["--database", database] if database else []
+        self._file = Path(database.removeprefix("sqlite:///")) if database else self.data / "takeup.db"
         named = {f"TAKEUP_{name.upper()}": str(value) for name, value in settings.items()}
         self.environment = environment(TAKEUP_LOG_FORMAT="json", no_proxy="*", **named)
         self.process: subprocess.Popen[bytes] | None = None
@@ -83,21 +89,21 @@ class Server:
 
     def key(self, role: str = "operator") -> str:
         """A key that opens it."""
-        command = [*self._inside(), *COMMAND, "keys", "create", "mine", "--role", role]
+        return self.run("keys", "create", "mine", "--role", role).strip()
+
+    def run(self, *command: str) -> str:
+        """What another command says to the same database; it must end well."""
         told = subprocess.run(
-            [*command, *self._options[self._options.index("--data") :]],
+            [*self._before, *COMMAND, *command, *self._options[self._options.index("--data") :]],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
             text=True,
             timeout=WAIT_S,
-            check=True,
+            check=False,
         )
-        return told.stdout.strip()
-
-    def _inside(self) -> list[str]:
-        """What leads another command to the same files."""
-        return []
+        assert told.returncode == 0, told.stdout + told.stderr
+        return told.stdout
 
     def client(self, key: str) -> httpx2.Client:
         """Who calls it with a key."""
@@ -106,7 +112,7 @@ class Server:
 
     def seen(self, path: Path) -> Path:
         """A file of the server, as the test reaches it."""
-        return path
+        return self._disk.seen(path) if self._disk else path
 
     @property
     def files(self) -> list[str]:
@@ -116,8 +122,13 @@ class Server:
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """What stands in its embedded database."""
-        with closing(sqlite3.connect(self.seen(self.data / "takeup.db"), timeout=WAIT_S)) as connection:
-            return connection.execute(query).fetchall()
+        asked = subprocess.run(
+            [*self._before, sys.executable, "-c", ASK, str(self._file), query],
+            capture_output=True,
+            check=True,
+            timeout=WAIT_S,
+        )
+        return [tuple(row) for row in json.loads(asked.stdout)]
 
     def lines(self) -> list[dict[str, Any]]:
         """What it logged."""

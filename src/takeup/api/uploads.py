@@ -151,11 +151,13 @@ async def go_on(
     digest = _digest(upload_checksum)
     app = app_of(request)
     found = await app.store.uploads.find(upload_id, caller.user)
-    coming = request.headers.get("content-length", "0")
-    if found.length_bytes is not None and place + int(coming) > found.length_bytes:
+    coming = int(request.headers.get("content-length", "0"))
+    if found.length_bytes is not None and place + coming > found.length_bytes:
         raise TooLarge(f"the file was to have {found.length_bytes} bytes")
     try:
-        size, made = await app.intake.go_on(found, place, request.stream(), digest=digest)
+        size, made = await app.intake.go_on(
+            found, place, request.stream(), coming_bytes=coming, digest=digest
+        )
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
     headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(found)}

@@ -178,7 +178,13 @@ class Intake:
             return await self._finish(upload, part)
 
     async def go_on(
-        self, upload: Upload, offset: int, body: AsyncIterator[bytes], *, digest: Digest | None = None
+        self,
+        upload: Upload,
+        offset: int,
+        body: AsyncIterator[bytes],
+        *,
+        coming_bytes: int = 0,
+        digest: Digest | None = None,
     ) -> tuple[int, Video | None]:
         """The next part of a file; where it ends then, and the video if that was the last."""
         length = upload.length_bytes or self.limits.bytes_max
@@ -191,7 +197,9 @@ class Intake:
             if part.size != offset:
                 raise WrongOffset(f"{part.size} bytes are there, not {offset}")
             await self._uploads.extend(upload.id, self.limits.life_s)
-            size = await self._receive(part, body, offset=offset, size_max=length, digest=digest)
+            size = await self._receive(
+                part, body, offset=offset, size_max=length, coming_bytes=coming_bytes, digest=digest
+            )
             return size, await self._finish(upload, part) if size == upload.length_bytes else None
 
     def _check_open(self, upload: Upload) -> None:
@@ -206,6 +214,7 @@ class Intake:
         *,
         offset: int,
         size_max: int,
+        coming_bytes: int = 0,
         digest: Digest | None = None,
     ) -> int:
         return await receive(
@@ -214,6 +223,7 @@ class Intake:
             offset=offset,
             size_max=size_max,
             reserve_bytes=self.limits.reserve_bytes,
+            coming_bytes=coming_bytes,
             digest=digest,
         )
 
