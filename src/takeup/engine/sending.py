@@ -12,7 +12,8 @@ from takeup.core.webhooks import Outcome, Outgoing
 from takeup.dispatch.bell import Bell
 from takeup.engine.clock import boot_clock
 from takeup.engine.endpoints import Declared
-from takeup.net.post import Poster, Reply, Unreachable
+from takeup.net.calling import Unreachable
+from takeup.net.post import Poster, Reply
 from takeup.net.signatures import headers_of
 from takeup.store.webhooks import CourierStore, WebhookStore
 from takeup.telemetry.logs import logger

@@ -5,7 +5,8 @@ mean another machine tomorrow.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from takeup.core.errors import InvalidInput
 
 URL_CHARS_MAX = 2048
+WEBHOOK = "webhook"
 NAME_CHARS_MAX = 253
 PORT_MAX = 65_535
 LOWEST_FREE_PORT = 1024
@@ -111,13 +113,31 @@ class Target:
 class Guard:
     """Judges URLs and addresses by what this installation allows."""
 
-    def __init__(self, allowed: Sequence[Network] = (), *, allows_http: bool = False) -> None:
-        """`allowed` are networks that may be called although they are not public."""
+    def __init__(
+        self, allowed: Sequence[Network] = (), *, allows_http: bool = False, settings: str = WEBHOOK
+    ) -> None:
+        """`allowed` are networks that may be called although they are not public; `settings` begins the names
+        of those that say so.
+        """
         self._allowed = tuple(allowed)
         self._allows_http = allows_http
+        self._settings = settings
 
     def target(self, url: str) -> Target:
         """The parts of a URL that may be called, or what is wrong with it; asks nobody."""
+        with self._advising():
+            return self._target(url)
+
+    @contextmanager
+    def _advising(self) -> Iterator[None]:
+        """Name the settings that this guard is made from."""
+        try:
+            yield
+        except Forbidden as error:
+            error.help = error.help.replace(f"{WEBHOOK}_", f"{self._settings}_")
+            raise
+
+    def _target(self, url: str) -> Target:
         if not 0 < len(url) <= URL_CHARS_MAX or not _PRINTABLE.match(url) or "\\" in url:
             raise Forbidden(
                 f"the address must be 1 to {URL_CHARS_MAX} plain characters, a name in its xn-- form"
@@ -148,12 +168,11 @@ class Guard:
         if scheme not in PORTS:
             raise Forbidden("the address must begin with https://")
         if scheme == "http" and not self._allows_http:
-            raise Forbidden(
-                "plain http is not allowed", advice="Use https, or allow it with webhook_allow_http."
-            )
+            raise Forbidden("plain http is not allowed", advice="Use https, or allow it with webhook_http.")
         if "@" in parts.netloc:
             raise Forbidden(
-                "the address holds a user or a password", advice="Leave them out: messages are signed."
+                "the address holds a user or a password",
+                advice="Leave them out: an address is kept and shown.",
             )
 
     def check(self, addresses: Sequence[Address]) -> None:
@@ -162,7 +181,8 @@ class Guard:
             meant = unwrapped(address)
             is_allowed = any(one.version == meant.version and meant in one for one in self._allowed)
             if not is_allowed and not is_public(meant):
-                raise Forbidden(f"the address {address} is not a public one")
+                with self._advising():
+                    raise Forbidden(f"the address {address} is not a public one")
 
 
 def is_public(address: Address) -> bool:

@@ -227,6 +227,14 @@ class Intake:
             digest=digest,
         )
 
+    async def known(self, upload_id: str) -> Upload | None:
+        """An upload as it is now, if there is one."""
+        return await self._uploads.look(upload_id)
+
+    async def is_taken(self, video_id: str) -> bool:
+        """Whether this is a video, or was one."""
+        return bool(await self._videos.kept([video_id]))
+
     async def drop(self, upload: Upload) -> None:
         """Forget an upload and what is there of it."""
         if await self._uploads.drop(upload.id):
