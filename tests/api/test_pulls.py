@@ -9,6 +9,7 @@ import pytest
 from takeup.app import App
 from tests.api.conftest import Client, key_of
 from tests.api.test_jobs import refused
+from tests.api.test_videos import files
 from tests.videos.making import sound
 from tests.videos.origin import Origin, origin_of
 
@@ -42,6 +43,17 @@ async def test_a_file_is_asked_for_fetched_and_shown(app: App, operator: httpx2.
     assert [one["id"] for one in listed["items"]] == [made["id"]]
     assert (await operator.get(f"/api/pulls?before={made['id']}")).json()["items"] == []
     assert (await operator.delete(answer.headers["location"])).json() == {"id": made["id"], "changed": False}
+
+
+async def test_cancelled_while_it_waits_nothing_stays(app: App, operator: httpx2.AsyncClient, origin: Origin):
+    origin.breaks = [10_000]
+    path = (await operator.post("/api/pulls", json={"url": origin.url})).headers["location"]
+    puller = app.puller()
+    while (await operator.get(path)).json()["failures"] == 0:
+        await puller.run_once()
+    assert len(files(app)) == 1
+    assert (await operator.delete(path)).json()["changed"] is True
+    assert (files(app), await app.store.uploads.page()) == ([], [])
 
 
 REFUSED = {

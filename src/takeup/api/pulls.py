@@ -1,5 +1,6 @@
 """Files that the server fetches from an address: asked for, looked at, cancelled."""
 
+from contextlib import suppress
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -13,7 +14,8 @@ from takeup.api.jobs import CHANGE, LOOK, Changed, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
 from takeup.api.strict import StrictRoute
 from takeup.api.videos import NAME_CHARS_MAX, TITLE_CHARS_MAX, about
-from takeup.core.pulls import Pull, PullStatus
+from takeup.core.pulls import Pull, PullStatus, upload_for
+from takeup.engine.videos.errors import UploadBusy
 from takeup.net.guard import URL_CHARS_MAX
 
 router = APIRouter(prefix="/api/pulls", tags=["videos"], route_class=StrictRoute)
@@ -84,6 +86,9 @@ async def cancel(request: Request, caller: Writer, pull_id: PullId) -> Changed:
     """Fetch no more of it and forget what came; a video that it became stays."""
     app = app_of(request)
     changed = await app.store.pulls.cancel(pull_id, caller.user)
+    if changed:
+        with suppress(UploadBusy):  # whoever fetches it sees that it is cancelled, and removes it
+            await app.intake.forget(upload_for(pull_id))
     return Changed(id=pull_id, changed=changed)
 
 

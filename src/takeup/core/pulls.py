@@ -36,7 +36,7 @@ class Pull:
     @property
     def upload_id(self) -> str:
         """The upload that it fills: known before, so that nothing is fetched into two places."""
-        return UPLOAD + self.id.removeprefix(PULL)
+        return upload_for(self.id)
 
     @property
     def video_id(self) -> str:
@@ -47,6 +47,11 @@ class Pull:
     def is_over(self) -> bool:
         """Whether nothing will change any more."""
         return self.status in ("DONE", "FAILED", "CANCELLED")
+
+
+def upload_for(pull_id: str) -> str:
+    """The upload that a pull fills."""
+    return UPLOAD + pull_id.removeprefix(PULL)
 
 
 class Beat(NamedTuple):

@@ -11,6 +11,7 @@ from takeup.child.guard import GIB
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
 from takeup.core.plan import NewJob
+from takeup.core.points import point
 from takeup.core.videos import About, NewVideo, Upload, Video, subject_of
 from takeup.dispatch.bell import Bell
 from takeup.engine.videos.errors import (
@@ -169,6 +170,7 @@ class Intake:
     ) -> Video:
         """A whole file at once; nothing of it stays if it is not taken."""
         upload = await self.begin(user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id)
+        point("intake.after begin")
         with opened(self.places.part(upload.id), may_make=True) as part:
             try:
                 await self._receive(part, body, offset=0, size_max=length or self.limits.bytes_max)
@@ -238,6 +240,7 @@ class Intake:
     async def drop(self, upload: Upload) -> None:
         """Forget an upload and what is there of it."""
         if await self._uploads.drop(upload.id):
+            point("intake.after drop")
             for path in (self.places.part(upload.id), self.places.source(upload.video_id)):
                 await asyncio.to_thread(path.unlink, missing_ok=True)
 
@@ -269,6 +272,7 @@ class Intake:
 
     async def _finish(self, upload: Upload, part: Part) -> Video:
         """Look into a file, put it in its place, write the video; what is refused leaves nothing behind."""
+        point("intake.after receive")
         try:
             source = self.places.source(upload.video_id)
             if part.path != source:
@@ -278,6 +282,7 @@ class Intake:
                 raise Checksum("the SHA-256 of the file is another one")
             if part.path != source:
                 await undisturbed(part.rename, source)
+                point("intake.after rename")
             new = NewVideo(upload.video_id, upload.id, upload.user_id, upload.about, size, sha256)
             video = await self._videos.add(
                 new, self.job(new.id, new.about.profile, new.about.title, user_id=new.user_id)
@@ -286,6 +291,7 @@ class Intake:
             if error.http_status < FAULTS_FROM:
                 await self.drop(upload)
             raise
+        point("intake.after add")
         self._bell.ring(CHANGES)
         log.info("a video came", video=video.id, bytes=size)
         return video
