@@ -70,6 +70,14 @@ async def settled(app: App, puller: Puller, pull: Pull) -> Pull:
     return now
 
 
+async def broken_off(app: App, puller: Puller, pull: Pull, attempt: int = 1) -> None:
+    """Wait until this attempt ended, and another one shall follow."""
+    await puller.run_once()
+    async with asyncio.timeout(WITHIN_S):
+        while ((now := await look(app, pull)).attempt, now.status) != (attempt, "WAITING"):
+            await asyncio.sleep(0.01)
+
+
 async def begun(app: App, pull: Pull, size: int) -> Pull:
     async with asyncio.timeout(WITHIN_S):
         while (now := await look(app, pull)).received_bytes < size:
@@ -113,9 +121,7 @@ async def test_another_file_at_the_address_is_fetched_anew(app: App, puller: Mak
     origin.breaks = [100_000]
     pull = await ask(app, origin.url)
     one = puller()
-    await one.run_once()
-    while (await look(app, pull)).status != "WAITING":
-        await asyncio.sleep(0.01)
+    await broken_off(app, one, pull)
     origin.data = sound(19.0)
     assert (await settled(app, one, pull)).status == "DONE"
     assert (await app.store.videos.find(pull.video_id)).sha256 == hashlib.sha256(origin.data).hexdigest()
@@ -125,14 +131,10 @@ async def test_a_part_of_another_file_is_not_taken(app: App, puller: Make, origi
     origin.breaks = [100_000]
     pull = await ask(app, origin.url)
     one = puller()
-    await one.run_once()
-    while (await look(app, pull)).status != "WAITING":
-        await asyncio.sleep(0.01)
+    await broken_off(app, one, pull)
     lie = f"HTTP/1.1 206 X\nContent-Range: bytes 100000-{len(WAV)}/{len(WAV) + 1}\nContent-Length: 5"
     origin.misbehave = says(lie, b"12345")
-    await one.run_once()
-    while (await look(app, pull)).attempt < 2 or (await look(app, pull)).status != "WAITING":
-        await asyncio.sleep(0.01)
+    await broken_off(app, one, pull, 2)
     origin.misbehave = None
     assert (await settled(app, one, pull)).status == "DONE"
     assert (await app.store.videos.find(pull.video_id)).sha256 == hashlib.sha256(WAV).hexdigest()

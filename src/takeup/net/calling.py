@@ -4,10 +4,11 @@ import asyncio
 import os
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from takeup.net.guard import Guard, Target
-from takeup.net.reply import HEAD_BYTES_MAX
+from takeup.net.reply import HEAD_BYTES_MAX, BadReply
 from takeup.net.resolving import Resolve, Unresolved, addresses_of, resolve_by_system
 
 LINE = re.compile(r"[A-Za-z-]+: [ -~]*\Z")
@@ -64,6 +65,19 @@ class Caller:
         if self._trust is None:
             self._trust = ssl.create_default_context()
         return self._trust
+
+
+@contextmanager
+def telling(timeout_s: float, what: str) -> Iterator[None]:
+    """Whatever goes wrong with a connection, in words for people."""
+    try:
+        yield
+    except TimeoutError:
+        raise Unreachable(f"no {what} within {timeout_s:g} s") from None
+    except BadReply as error:
+        raise Unreachable(f"what came back is no answer: {error}") from None
+    except OSError as error:
+        raise Unreachable(f"the connection broke: {reason_of(error)}") from None
 
 
 def head_of(method: str, target: Target, headers: Mapping[str, str]) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urljoin
 
 from takeup.core.errors import TakeupError
-from takeup.net.calling import Caller, Line, Unreachable, head_of, reason_of
+from takeup.net.calling import Caller, Line, Unreachable, head_of, reason_of, telling
 from takeup.net.guard import Forbidden, Target
 from takeup.net.reply import LINE_BYTES_MAX, BadReply, Head, read_head
 
@@ -104,17 +104,12 @@ class Fetcher:
         line: Line | None = None
         head: Head | None = None
         try:
-            async with asyncio.timeout(self.timeout_s):
-                line = await self._caller.connect(target)
-                line[1].write(head_of("GET", target, headers))
-                await line[1].drain()
-                head = _checked(await read_head(line[0]))
-        except TimeoutError:
-            raise Unreachable(f"no answer within {self.timeout_s:g} s") from None
-        except BadReply as error:
-            raise Unreachable(f"what came back is no answer: {error}") from None
-        except OSError as error:
-            raise Unreachable(f"the connection broke: {reason_of(error)}") from None
+            with telling(self.timeout_s, "answer"):
+                async with asyncio.timeout(self.timeout_s):
+                    line = await self._caller.connect(target)
+                    line[1].write(head_of("GET", target, headers))
+                    await line[1].drain()
+                    head = _checked(await read_head(line[0]))
         finally:
             if line is not None and head is None:
                 line[1].transport.abort()

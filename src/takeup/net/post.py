@@ -5,9 +5,9 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from takeup.net.calling import Caller, Unreachable, head_of, reason_of
+from takeup.net.calling import Caller, head_of, telling
 from takeup.net.guard import Guard, Target
-from takeup.net.reply import BadReply, Head, read_body, read_head
+from takeup.net.reply import Head, read_body, read_head
 from takeup.net.resolving import Resolve, resolve_by_system
 
 SUCCESSES = range(200, 300)
@@ -58,23 +58,16 @@ class Poster:
         """
         target = self._caller.target(url)
         until = asyncio.get_running_loop().time() + self.timeout_s
-        try:
+        with telling(self.timeout_s, "connection"):
             async with asyncio.timeout_at(until):
                 reader, writer = await self._caller.connect(target)
-        except TimeoutError:
-            raise Unreachable(f"no connection within {self.timeout_s:g} s") from None
         try:
-            writer.write(request_of(target, headers, body))
-            async with asyncio.timeout_at(until):
-                await writer.drain()
-                head = await read_head(reader)
-            return Reply(head.status, head.headers, await _body_until(until, reader, head))
-        except TimeoutError:
-            raise Unreachable(f"no answer within {self.timeout_s:g} s") from None
-        except BadReply as error:
-            raise Unreachable(f"what came back is no answer: {error}") from None
-        except OSError as error:
-            raise Unreachable(f"the connection broke: {reason_of(error)}") from None
+            with telling(self.timeout_s, "answer"):
+                writer.write(request_of(target, headers, body))
+                async with asyncio.timeout_at(until):
+                    await writer.drain()
+                    head = await read_head(reader)
+                return Reply(head.status, head.headers, await _body_until(until, reader, head))
         finally:
             writer.transport.abort()
 

@@ -10,8 +10,8 @@ from takeup.core.errors import NotFound, StoreError, TakeupError
 from takeup.core.policy import RetryPolicy
 from takeup.core.pulls import Beat, Pull, PullEnd
 from takeup.core.videos import Upload
-from takeup.dispatch.bell import Bell
 from takeup.engine.clock import boot_clock
+from takeup.engine.flights import Flights
 from takeup.engine.videos.errors import NoRoom, UploadBusy, WrongOffset
 from takeup.engine.videos.intake import FAULTS_FROM, Intake
 from takeup.net.calling import Unreachable
@@ -82,40 +82,28 @@ class Puller:
         luck: Callable[[], float] = random.random,
     ) -> None:
         """A pull whose holder is silent for `lease_s` is taken by somebody else."""
-        bell = Bell()
         self.period_s = period_s
-        self.ear = bell.listen("landed")
-        self._bell = bell
+        self._flights = Flights(at_once)
+        self.ear = self._flights.ear
         self._store = store
         self._intake = intake
         self._fetcher = fetcher
         self._lease_s = lease_s
-        self._at_once = at_once
         self._luck = luck
-        self._flights: set[asyncio.Task[None]] = set()
         self._forgot_at: float | None = None
 
     async def run_once(self) -> bool:
         """Begin what is due; what lands makes room for more."""
         self.ear.take()
         await self._forget()
-        room = self._at_once - len(self._flights)
-        if room > 0:
-            for pull in await self._store.take(limit=room, lease_s=self._lease_s):
-                flight = asyncio.create_task(self._fly(pull))
-                self._flights.add(flight)
-                flight.add_done_callback(self._land)
+        if self._flights.room > 0:
+            for pull in await self._store.take(limit=self._flights.room, lease_s=self._lease_s):
+                self._flights.begin(self._fly(pull))
         return False
 
     async def settle(self) -> None:
         """Break off what is under way and hand it back; what came of it stays."""
-        for flight in self._flights:
-            flight.cancel()
-        await asyncio.gather(*self._flights, return_exceptions=True)
-
-    def _land(self, flight: asyncio.Task[None]) -> None:
-        self._flights.discard(flight)
-        self._bell.ring_here("landed")
+        await self._flights.call_back()
 
     async def _forget(self) -> None:
         now = boot_clock()
