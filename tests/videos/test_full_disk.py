@@ -7,6 +7,7 @@ import secrets
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
@@ -19,7 +20,7 @@ from takeup.engine.remote.source import HttpSource
 from takeup.media.binaries import find
 from takeup.store.ops.claim import ClaimRequest
 from tests.api.test_uploads import PART, TUS
-from tests.serving import Server, running, until
+from tests.serving import COMMAND, Server, running, until
 from tests.small_disk import SmallDisk, small_disk
 from tests.videos.making import sound
 
@@ -216,3 +217,45 @@ def test_a_database_without_room(tmp_path: Path, disk: SmallDisk, clip: Path):
 def no_room_for_rows(client: httpx2.Client) -> httpx2.Response | None:
     answer = client.post("/api/uploads", headers={**TUS, "Upload-Length": "1000"})
     return answer if answer.status_code == 503 else None
+
+
+@pytest.mark.parametrize("disk", ["64m"], indirect=True)
+def test_a_worker_elsewhere_keeps_what_the_server_has_no_room_for(
+    tmp_path: Path, disk: SmallDisk, clip: Path
+):
+    server = Server(
+        tmp_path, "--workers", "0", disk=disk, data=disk.folder / "data", disk_reserve_mb=RESERVE_MB, **OFTEN
+    )
+    with running(server), server.client(server.key()) as client:
+        key = json.loads(server.run("workers", "register", "afar", "--json"))["api_key"]
+        video = client.post("/api/videos", content=clip.read_bytes(), headers=VIDEO).json()["id"]
+        encoded = "SELECT 1 FROM tasks WHERE stage = 'encode' AND status = 'READY'"
+        until(lambda: server.rows(encoded), "there is something to encode")
+        disk.fill(leave_bytes=RESERVE_MB * MB // 2)
+        with worker_elsewhere(server, key) as log:
+            until(lambda: "there is no room for" in log.read_text(), "the server refuses an output")
+            assert status_of(client, video) == "processing"
+            disk.empty()
+            until(lambda: status_of(client, video) == "ready", "it is published")
+        assert {row[0] for row in server.rows("SELECT attempt FROM tasks WHERE status = 'DONE'")} == {1}
+        assert "0 violations" in server.run("verify")
+
+
+@contextmanager
+def worker_elsewhere(server: Server, key: str) -> Iterator[Path]:
+    """With nothing but the server's address and a key; yields what it logs."""
+    log = server.folder / "afar.log"
+    with log.open("wb") as said:
+        worker = subprocess.Popen(
+            [*COMMAND, "work", "--server", server.address, "--data", "afar", "--slots", "1"],
+            cwd=server.folder,
+            env=server.environment | {"TAKEUP_WORKER_API_KEY": key},
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        yield log
+    finally:
+        for _ in range(2):
+            worker.terminate()
+        worker.wait(60)
