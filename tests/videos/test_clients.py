@@ -18,10 +18,9 @@ from takeup.testing.proxy import FaultProxy
 from tests.api.test_jobs import refused
 from tests.serving import Server, running
 
-MEGABYTES = 200
-BROKEN_AT = (31_300_007, 50_000_011, 12_100_003)
-"""Amid the body of three requests."""
-PIECE_BYTES = 60_000_000
+BROKEN_AT = (0.156, 0.25, 0.06)
+"""Amid the body of three requests, as parts of the file."""
+PIECE = 0.3
 NO_STREAMS = ("--workers", "0", "--stages", "transcode/publish")
 RETRIES = 20
 
@@ -35,14 +34,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield one
 
 
-def noise(path: Path) -> str:
+def noise(path: Path, megabytes: int) -> str:
     """A large sound file that says nothing twice; its SHA-256."""
-    luck = random.Random(MEGABYTES)
+    luck = random.Random(megabytes)
     with wave.open(str(path), "wb") as file:
         file.setnchannels(2)
         file.setsampwidth(2)
         file.setframerate(48_000)
-        for _ in range(MEGABYTES):
+        for _ in range(megabytes):
             file.writeframesraw(luck.randbytes(1_000_000))
     with path.open("rb") as made:
         return hashlib.file_digest(made, "sha256").hexdigest()
@@ -67,21 +66,24 @@ async def by_aiotus(address: str, key: str, path: Path) -> None:
             {"filename": path.name.encode(), "title": b"Sent"},
             config=patience,
             headers={"Authorization": f"Bearer {key}"},
-            chunksize=PIECE_BYTES,
+            chunksize=int(PIECE * path.stat().st_size),
         )
     assert place is not None
 
 
 @pytest.mark.filterwarnings("ignore:Sending a large body:ResourceWarning")  # what that client does
+@pytest.mark.parametrize("megabytes", [25, pytest.param(200, marks=pytest.mark.long)])
 @pytest.mark.parametrize("send", [by_tuspy, by_aiotus])
 async def test_a_file_comes_whole_over_three_broken_connections(
-    tmp_path: Path, send: Send, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, send: Send, megabytes: int, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("no_proxy", "*")
     path = tmp_path / "film.wav"
-    sha256 = await asyncio.to_thread(noise, path)
+    sha256 = await asyncio.to_thread(noise, path, megabytes)
     server = Server(tmp_path, *NO_STREAMS)
-    proxy = FaultProxy("127.0.0.1", server.port, breaks=list(BROKEN_AT))
+    proxy = FaultProxy(
+        "127.0.0.1", server.port, breaks=[int(1_000_000 * megabytes * part) for part in BROKEN_AT]
+    )
     address = await proxy.start()
     if send is by_aiotus:  # it knows no places that are paths
         server.environment["TAKEUP_PUBLIC_URL"] = address
