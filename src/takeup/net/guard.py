@@ -44,7 +44,7 @@ REFUSED_PORTS = frozenset(
     | {6000, 6379, 6380, 6432, 6443, 7001, 8086, 9042, 9092, 9200, 9300, 10_250, 11_211, 25_672, 26_379}
     | {27_017, 27_018, 50_000, 61_616}
 )
-"""Where databases, queues and machines are managed: nothing there expects a message of ours."""
+"""Where databases, queues and machines are managed: nothing there expects to be called by us."""
 
 _PRINTABLE = re.compile(r"[!-~]+\Z")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
@@ -253,6 +253,6 @@ def _check_port(target: Target) -> None:
     is_low = target.port < LOWEST_FREE_PORT and target.port not in PORTS.values()
     if is_low or target.port > PORT_MAX or target.port in REFUSED_PORTS:
         raise Forbidden(
-            f"port {target.port} is not one that messages are sent to",
+            f"port {target.port} is not one that is called",
             advice=f"Use 443, or one from {LOWEST_FREE_PORT} on that belongs to no other service.",
         )

@@ -191,7 +191,8 @@ class Puller:
             if await self._intake.adopt(upload) is None:
                 raise UploadBusy("somebody else looks into this file")
             return
-        start = here if pull.validator else 0
+        may_go_on = upload is not None and upload.length_bytes is not None and pull.validator
+        start = here if may_go_on else 0
         headers = {"Range": f"bytes={start}-", "If-Range": pull.validator} if start else {}
         async with self._fetcher.get(pull.url, headers) as answer:
             _check_status(answer)
