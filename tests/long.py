@@ -4,6 +4,10 @@ import re
 
 LONG = (
     r"media/test_drift\.py::",
+    r"videos/test_full_disk\.py::test_a_worker_elsewhere",
+    r"videos/test_dying\.py::test_a_file_that_is_fetched.*\[intake\.after (receive|add)\]",
+    r"videos/test_dying\.py::test_taking_a_file.*\[intake\.after (begin|receive)\]",
+    r"videos/test_dying\.py::test_a_(file_of_which.*\[intake\.after receive|deleted.*#2)\]",
     r"browser/test_every_kind\.py::",
     r"media/test_killing\.py::test_killed_twenty_times",
     r"control/test_(engine_run|ten_thousand)\.py::",

@@ -24,7 +24,7 @@ from takeup.dispatch.file_bell import FileBell
 from takeup.engine.alerting import Alerting
 from takeup.engine.announcing import announce
 from takeup.engine.archiver import Archiver
-from takeup.engine.endpoints import Endpoints, declared_by, poster_of
+from takeup.engine.endpoints import Endpoints, declared_by, fetcher_of, poster_of
 from takeup.engine.feed import Feed
 from takeup.engine.forgetting import JOB_OVER, forget_outputs
 from takeup.engine.loop import Loop, keep_running
@@ -39,9 +39,11 @@ from takeup.engine.sweeper import Sweeper
 from takeup.engine.videos.intake import Intake, Limits, look_with
 from takeup.engine.videos.keeper import VideoKeeper
 from takeup.engine.videos.places import Places
+from takeup.engine.videos.pulling import Puller
 from takeup.engine.videos.shelf import OVER, Shelf, note_streams
 from takeup.engine.videos.watching import WatchFolder
 from takeup.engine.worker import Worker
+from takeup.net.fetch import Fetcher
 from takeup.store.ops.submit import FEW_JOBS
 from takeup.store.store import Store
 
@@ -138,6 +140,23 @@ class App:
             period_s=self.settings.sweep_interval,
         )
 
+    @cached_property
+    def fetcher(self) -> Fetcher:
+        """What fetches files from addresses."""
+        return fetcher_of(self.settings)
+
+    def puller(self) -> Puller:
+        """The loop that does so for pulls."""
+        settings = self.settings
+        return Puller(
+            self.store.pulls,
+            self.intake,
+            self.fetcher,
+            period_s=settings.pull_interval,
+            lease_s=settings.pull_lease,
+            at_once=settings.pull_at_once,
+        )
+
     def endpoints(self) -> Endpoints:
         """What adds webhooks."""
         return Endpoints(self.store.webhooks, poster_of(self.settings))
@@ -200,7 +219,7 @@ class App:
 
     def loops(self, pipelines: Iterable[Pipeline] = ()) -> list[Loop]:
         """Everything but the workers; the schedules are those of these pipelines."""
-        keeping: list[Loop] = [self.archiver(), self.video_keeper(), *self.watch_folders()]
+        keeping: list[Loop] = [self.archiver(), self.video_keeper(), self.puller(), *self.watch_folders()]
         return [*self.job_loops(), *keeping, *self.schedulers(pipelines), *self.webhook_loops()]
 
     def worker(self, sources: Sequence[str], *, worker_id: str, **options: Any) -> Worker:
@@ -269,7 +288,7 @@ async def _run(loop: Loop, stop: asyncio.Event) -> None:
     try:
         await keep_running(loop, stop, getattr(loop, "ear", None))
     finally:
-        if isinstance(loop, Sender):
+        if isinstance(loop, Sender | Puller):
             await loop.settle()
 
 

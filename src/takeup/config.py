@@ -4,6 +4,7 @@ A value comes from `takeup.toml`, from an environment variable with the prefix `
 later wins. A wrong or contradictory value stops the start with one clear line.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -22,9 +23,11 @@ DAYS_MAX = 36_500
 PORT_MAX = 65_535
 MIB = 1 << 20
 SECRET_CHARS_MIN = 16
+ADDRESS = re.compile(r"https?://[\w.-]+(:\d{1,5})?\Z|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?\Z")
 ABOVE_ZERO = (
     "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
     "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout", "connections_max",
+    "pull_lease", "pull_timeout",
 )  # fmt: skip
 """With 0 of these nothing would ever be done."""
 CHOICES = {
@@ -34,6 +37,7 @@ CHOICES = {
     "stream_access": ("public", "key"),
     "alert_webhook_format": ("standard", "slack", "discord"),
     "webhook_http": ("refused", "allowed"),
+    "pull_http": ("refused", "allowed"),
 }
 
 
@@ -125,10 +129,24 @@ class Settings:
     allowed_hosts: str = setting(
         "", "By which names the server may be called, with commas between; empty: by any."
     )
+    public_url: str = setting(
+        "",
+        "The address that clients call, such as https://video.example; it is told where a path does not do.",
+    )
     upload_max_gb: float = setting(50.0, "How large one file may be that is sent to the server.", "GB")
     upload_expiry_hours: float = setting(24.0, "How long an upload is kept that nobody goes on with.", "h")
     upload_quota_count: int = setting(20, "How many files one key may be sending at a time.", "files")
     upload_quota_gb: float = setting(200.0, "How much one key may be sending at a time.", "GB")
+    pull_interval: float = setting(1.0, "How often files to be fetched from addresses are looked for.", "s")
+    pull_lease: float = setting(60.0, "Silent for so long, whoever fetches a file loses it to another.", "s")
+    pull_timeout: float = setting(
+        30.0, "Within this an address answers, and 30 kB come each time, or it is tried again later.", "s"
+    )
+    pull_at_once: int = setting(2, "How many files one server fetches at once; 0: none.", "files")
+    pull_allowed_networks: str = setting(
+        "", "Networks that files may be fetched from although they are not public, with commas between."
+    )
+    pull_http: str = setting("refused", "Fetching files without TLS: refused or allowed.")
     watch_dir: str = setting("", "A folder whose new files are made videos by the server; empty: none.")
     watch_interval: float = setting(5.0, "How often new files are looked for there.", "s")
     watch_settled: float = setting(
@@ -258,6 +276,10 @@ def _check(settings: Settings) -> None:
         value = getattr(settings, name)
         if value not in words:
             raise InvalidSetting(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
+    if settings.public_url and not ADDRESS.match(settings.public_url):
+        raise InvalidSetting(
+            "public_url must be http(s)://HOST or http(s)://HOST:PORT, with nothing behind it"
+        )
     if settings.port > PORT_MAX:
         raise InvalidSetting(f"port must be at most {PORT_MAX}, it is {settings.port}")
     if settings.archive_after_days > DAYS_MAX:

@@ -226,7 +226,9 @@ class TestHeads:
         return f"sqlite:///{tmp_path}/takeup.db"
 
     @pytest.mark.parametrize("start", ["PUT {0}/outputs/a.bin", "POST {0}/outputs.tar.gz"])
-    async def test_s17_s69_refused_before_the_body_is_read(self, app: App, hire: Hire, address: str, start: str):
+    async def test_s17_s69_refused_before_the_body_is_read(
+        self, app: App, hire: Hire, address: str, start: str
+    ):
         await submit(app)
         afar = await hire("a")
         (lease,) = await afar.claim()

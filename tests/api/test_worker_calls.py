@@ -8,8 +8,8 @@ import httpx2
 import pytest
 
 from takeup.app import App
-from takeup.core.errors import LeaseLost, WorkerRefused
-from takeup.core.ids import Token
+from takeup.core.errors import InvalidInput, LeaseLost, WorkerRefused
+from takeup.core.ids import Token, nonce_hash
 from takeup.core.model import (
     Completion,
     Failure,
@@ -200,6 +200,18 @@ async def test_a_failure_is_kept_and_a_release_gives_the_task_back(app: App, hir
     (freed,) = await afar.source.release(afar.id, [two.held], reason="drained", request_id="g")
     assert (failed.status, freed.status) == ("FAILED", "READY")
     assert (await app.store.read.task(one.task_id)).error == "it broke"
+
+
+async def test_it_is_told_what_became_of_attempts(app: App, hire: Hire):
+    await submit(app)
+    afar = await hire("afar")
+    (lease,) = await afar.claim()
+    folder = lease.task_id, lease.token.epoch, nonce_hash(lease.token.nonce)
+    told = {one.folder: one.fate for one in await afar.source.fates([folder, (10**6, 1, "0" * 32)])}
+    assert (told[folder], len(told)) == ("held", 2)
+    wrong = afar.client.call("POST", "/api/worker/fates", {"folders": [["1", 1, "0"]]})
+    with pytest.raises(InvalidInput, match="folders"):
+        await wrong
 
 
 async def test_a_claim_waits_for_work(app: App, hire: Hire):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from takeup.net.calling import Unreachable
 from takeup.net.guard import Forbidden, Guard, networks
-from takeup.net.post import Poster, Unreachable
+from takeup.net.post import Poster
 from takeup.net.reply import BODY_BYTES_MAX, HEAD_BYTES_MAX
 from takeup.net.resolving import Resolve, Unresolved
 from tests.hooks.receiver import never_ends, receiving, says, says_nothing, writes

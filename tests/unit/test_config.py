@@ -139,3 +139,13 @@ def test_the_page_of_settings_has_them_all():
     page = (ROOT / "docs/reference/settings.md").read_text("utf-8")
     for one in fields(Settings):
         assert f"| `{one.name}` | `{PREFIX}{one.name.upper()}` |" in page
+
+
+@pytest.mark.parametrize(
+    "text", ["video.example", "https://video.example/", "https://a b", "ftp://x", "http://:80"]
+)
+def test_an_address_that_clients_could_not_call(tmp_path: Path, text: str):
+    with pytest.raises(InvalidSetting, match="public_url"):
+        load({}, {"public_url": text}, tmp_path)
+    for fine in ("https://video.example", "http://10.0.0.1:8080", "http://[::1]:80"):
+        assert load({}, {"public_url": fine}, tmp_path).public_url == fine

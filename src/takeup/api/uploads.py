@@ -87,8 +87,10 @@ async def begin(
     _check_version(tus_resumable)
     said = _said(upload_metadata)
     length = _number("Upload-Length", upload_length)
-    made = await app_of(request).intake.begin(caller.user, length, said)
-    headers = {"Location": f"/api/uploads/{made.id}", "Upload-Offset": "0", "Upload-Expires": _until(made)}
+    app = app_of(request)
+    made = await app.intake.begin(caller.user, length, said)
+    place = f"{app.settings.public_url}/api/uploads/{made.id}"  # some clients cannot read a path alone
+    headers = {"Location": place, "Upload-Offset": "0", "Upload-Expires": _until(made)}
     return Response(status_code=HTTPStatus.CREATED, headers={**TUS, **headers})
 
 
@@ -149,11 +151,13 @@ async def go_on(
     digest = _digest(upload_checksum)
     app = app_of(request)
     found = await app.store.uploads.find(upload_id, caller.user)
-    coming = request.headers.get("content-length", "0")
-    if found.length_bytes is not None and place + int(coming) > found.length_bytes:
+    coming = int(request.headers.get("content-length", "0"))
+    if found.length_bytes is not None and place + coming > found.length_bytes:
         raise TooLarge(f"the file was to have {found.length_bytes} bytes")
     try:
-        size, made = await app.intake.go_on(found, place, request.stream(), digest=digest)
+        size, made = await app.intake.go_on(
+            found, place, request.stream(), coming_bytes=coming, digest=digest
+        )
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
     headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(found)}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -292,7 +292,8 @@ class Inputs(BaseModel):
 class FatesBody(Body):
     """What became of these attempts? By task, epoch and the hash of the nonce."""
 
-    folders: list[tuple[int, int, str]] = Field(max_length=BATCH_MAX)
+    folders: list[Annotated[tuple[int, int, str], Field(strict=False)]] = Field(max_length=BATCH_MAX)
+    """JSON has no tuples; what stands in these is taken as strictly as everything."""
 
 
 class FateLine(BaseModel):

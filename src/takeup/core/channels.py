@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple, cast, get_args
 
 from takeup.core.errors import InvalidInput
 
-Kind = Literal["worker_status", "transcode_progress", "transcode_complete", "job"]
+Kind = Literal["worker_status", "transcode_progress", "transcode_complete", "job", "pull"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CHANNELS_MAX = 32
 """So many at once one listener may name."""
@@ -14,11 +14,11 @@ VIDEO = "video:"
 """How the subject of a video's jobs begins."""
 ID = re.compile(r"[A-Za-z0-9_.-]{1,128}\Z")
 SHOWN_CHARS = 80
-FORMS = "worker_status, job:ID, transcode_progress:VIDEO, transcode_complete:VIDEO"
+FORMS = "worker_status, job:ID, transcode_progress:VIDEO, transcode_complete:VIDEO, pull:ID"
 
 
 class Channel(NamedTuple):
-    """What is told of all workers, of one job, or of one video."""
+    """What is told of all workers, of one job, of one video, or of one file that is fetched."""
 
     kind: Kind
     id: str = ""
@@ -37,6 +37,11 @@ class Channel(NamedTuple):
     def job_id(self) -> str | None:
         """The job it tells of, if it names one."""
         return self.id if self.kind == "job" else None
+
+    @property
+    def pull_id(self) -> str | None:
+        """The file that is fetched, if it tells of one."""
+        return self.id if self.kind == "pull" else None
 
 
 def parse_channel(name: str) -> Channel:

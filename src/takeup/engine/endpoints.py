@@ -8,6 +8,8 @@ from takeup.config import InvalidSetting, Settings
 from takeup.core.errors import InvalidInput
 from takeup.core.ids import RandomBytes
 from takeup.core.webhooks import ALERTS, Webhook, check_form
+from takeup.net.calling import Caller
+from takeup.net.fetch import Fetcher
 from takeup.net.guard import Guard, networks
 from takeup.net.post import Poster
 from takeup.net.signatures import key_of, new_secret
@@ -55,11 +57,22 @@ def poster_of(settings: Settings) -> Poster:
 
 def guard_of(settings: Settings) -> Guard:
     """What these settings allow to be called."""
+    return guard_named("webhook", settings.webhook_allowed_networks, settings.webhook_http)
+
+
+def guard_named(name: str, allowed_networks: str, http: str) -> Guard:
+    """What the settings that begin with this name allow to be called."""
     try:
-        allowed = networks(settings.webhook_allowed_networks)
+        allowed = networks(allowed_networks)
     except InvalidInput as error:
-        raise InvalidSetting(f"webhook_allowed_networks: {error}") from error
-    return Guard(allowed, allows_http=settings.webhook_http == "allowed")
+        raise InvalidSetting(f"{name}_allowed_networks: {error}") from error
+    return Guard(allowed, allows_http=http == "allowed", settings=name)
+
+
+def fetcher_of(settings: Settings) -> Fetcher:
+    """What fetches files, within what the settings allow."""
+    guard = guard_named("pull", settings.pull_allowed_networks, settings.pull_http)
+    return Fetcher(Caller(guard), timeout_s=settings.pull_timeout)
 
 
 def declared_by(settings: Settings) -> Declared:

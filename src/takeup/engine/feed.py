@@ -17,7 +17,7 @@ from takeup.core.position import Position, parse_position
 from takeup.dispatch.bell import Bell
 from takeup.engine.listener import WAITING_MAX, Listener
 from takeup.engine.loop import keep_running
-from takeup.engine.scene import Scene, watch_of
+from takeup.engine.scene import Scene, pulls_of, watch_of
 from takeup.engine.telling import Told, gone_worker, of_worker, reset
 from takeup.store.feeds import FeedStore
 
@@ -150,10 +150,11 @@ class Feed:
         wanted.update(job_id for one in channels if (job_id := scene.job_id(one)))
         jobs = await self._store.jobs(wanted, with_rungs=scene.with_rungs(channels))
         workers = await self._store.workers() if watch.workers else {}
-        scene = replace(scene, jobs=jobs, workers=workers)
+        pulls = await self._store.pulls(pulls_of(channels))
+        scene = replace(scene, jobs=jobs, workers=workers, pulls=pulls)
         for channel in channels:
-            if channel.kind != "worker_status" and scene.job_id(channel) not in jobs:
-                raise NotFound(f"there is no job for the channel {channel.name!r}")
+            if not scene.knows(channel):
+                raise NotFound(f"there is nothing that the channel {channel.name!r} could tell of")
         missed = [row for row in look.rows if not start.has(row.seq)]
         lost = ""
         if last_id and (known is None or known.low > look.frontier.newest):
@@ -196,6 +197,7 @@ class Feed:
             self._scene = replace(self._scene, jobs_of=look.jobs_of)
         fresh = [row for row in look.rows if row.seq not in self._seen]
         lost = await self._look_at_jobs(channels, fresh)
+        self._scene = replace(self._scene, pulls=await self._store.pulls(pulls_of(channels)))
         former = await self._look_at_workers(fresh) if watch.workers else {}
         self._tell(channels, fresh, former, lost)
         low = self._settling.see(look.frontier, self._clock())

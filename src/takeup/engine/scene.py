@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from takeup.core.channels import Channel
 from takeup.core.live import JobLook, LogRow, Watch, WorkerLook
-from takeup.engine.telling import Told, gone_worker, of_job, of_worker
+from takeup.core.pulls import Pull
+from takeup.engine.telling import Told, gone_worker, of_job, of_pull, of_worker
 
 
 def watch_of(channels: Iterable[Channel]) -> Watch:
@@ -18,19 +19,31 @@ def watch_of(channels: Iterable[Channel]) -> Watch:
     )
 
 
+def pulls_of(channels: Iterable[Channel]) -> list[str]:
+    """The pulls that these channels are about."""
+    return sorted({one.pull_id for one in channels if one.pull_id})
+
+
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Jobs by their ids, the jobs of each subject with the newest first, workers by their ids."""
+    """Jobs by their ids, the jobs of each subject with the newest first, workers and pulls by their ids."""
 
     jobs: Mapping[str, JobLook] = field(default_factory=dict)
     jobs_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     workers: Mapping[str, WorkerLook] = field(default_factory=dict)
+    pulls: Mapping[str, Pull] = field(default_factory=dict)
 
     def job_id(self, channel: Channel) -> str | None:
         """The job that a channel is about now."""
         if channel.subject:
             return next(iter(self.jobs_of.get(channel.subject, ())), None)
         return channel.job_id
+
+    def knows(self, channel: Channel) -> bool:
+        """Whether there is what a channel is about."""
+        if channel.kind == "worker_status":
+            return True
+        return channel.pull_id in self.pulls if channel.pull_id else self.job_id(channel) in self.jobs
 
     def with_rungs(self, channels: Iterable[Channel]) -> set[str]:
         """The jobs of which it is told how far each rung is."""
@@ -55,6 +68,9 @@ class Scene:
         """How that stands which a channel is about."""
         if channel.kind == "worker_status":
             yield from (of_worker(channel, worker) for worker in self.workers.values())
+            return
+        if channel.pull_id:
+            yield from (of_pull(channel, pull) for pull in self.pulls.values() if pull.id == channel.pull_id)
             return
         job = self.jobs.get(self.job_id(channel) or "")
         told = of_job(channel, job) if job else None

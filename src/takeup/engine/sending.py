@@ -1,6 +1,5 @@
 """The sender: what is due goes to each endpoint, signed; none waits for another."""
 
-import asyncio
 import random
 import time
 from collections.abc import Callable
@@ -9,10 +8,11 @@ from email.utils import parsedate_to_datetime
 from takeup.core.errors import TakeupError
 from takeup.core.policy import RetryPolicy
 from takeup.core.webhooks import Outcome, Outgoing
-from takeup.dispatch.bell import Bell
 from takeup.engine.clock import boot_clock
 from takeup.engine.endpoints import Declared
-from takeup.net.post import Poster, Reply, Unreachable
+from takeup.engine.flights import Flights
+from takeup.net.calling import Unreachable
+from takeup.net.post import Poster, Reply
 from takeup.net.signatures import headers_of
 from takeup.store.webhooks import CourierStore, WebhookStore
 from takeup.telemetry.logs import logger
@@ -51,17 +51,15 @@ class Sender:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`declared` is the endpoint of the settings; `clock` is what receivers compare with theirs."""
-        bell = Bell()
         self.period_s = period_s
-        self.ear = bell.listen("landed")
-        self._bell = bell
+        self._flights = Flights(FLIGHTS_MAX)
+        self.ear = self._flights.ear
         self._store = store
         self._poster = poster
         self._limit_s = limit_s
         self._declared = declared
         self._luck = luck
         self._clock = clock
-        self._flights: set[asyncio.Task[None]] = set()
         self._forgot_at: float | None = None
 
     async def run_once(self) -> bool:
@@ -72,24 +70,17 @@ class Sender:
             await store.declare(url, events, form=form, secret=secret)
             self._declared = None
         await self._forget()
-        room = FLIGHTS_MAX - len(self._flights)
+        room = self._flights.room
         if room <= 0:
             return False
         lease_s = self._poster.timeout_s + LEASE_SPARE_S
         for one in await self._store.take(limit=room, each=EACH_MAX, lease_s=lease_s):
-            flight = asyncio.create_task(self._fly(one))
-            self._flights.add(flight)
-            flight.add_done_callback(self._land)
+            self._flights.begin(self._fly(one))
         return False
 
     async def settle(self) -> None:
         """Let what is under way end; nothing new is started."""
-        if self._flights:
-            await asyncio.wait(set(self._flights), timeout=self._poster.timeout_s + LEASE_SPARE_S)
-
-    def _land(self, flight: asyncio.Task[None]) -> None:
-        self._flights.discard(flight)
-        self._bell.ring_here("landed")
+        await self._flights.land(self._poster.timeout_s + LEASE_SPARE_S)
 
     async def _forget(self) -> None:
         now = boot_clock()

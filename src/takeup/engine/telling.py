@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from takeup.core.channels import VIDEO, Channel
 from takeup.core.live import JobLook, LogRow, WorkerLook
 from takeup.core.machine import JOB, VIDEO_STATUS
+from takeup.core.pulls import Pull
 
 STATE = "state"
 """The event of what is not told for a change in the log: how something stands now."""
@@ -62,6 +63,24 @@ def of_worker(channel: Channel, worker: WorkerLook, row: LogRow | None = None) -
         "slots": worker.slots,
     }
     return Told(channel.kind, channel.name, line(data), row.seq if row else None, worker.id)
+
+
+def of_pull(channel: Channel, pull: Pull) -> Told:
+    """What is said of a file that is fetched; its address is its owner's affair."""
+    length = pull.length_bytes
+    data = {
+        "channel": channel.name,
+        **_change(None),
+        "pull": pull.id,
+        "status": pull.status,
+        "received_bytes": pull.received_bytes,
+        "length_bytes": length,
+        "percent": round(100 * pull.received_bytes / length, 1) if length else None,
+        "failures": pull.failures,
+        "error": pull.error,
+        "video": pull.video_id if pull.status == "DONE" else None,
+    }
+    return Told(channel.kind, channel.name, line(data))
 
 
 def gone_worker(worker_id: str, row: LogRow | None = None) -> WorkerLook:

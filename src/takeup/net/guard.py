@@ -5,7 +5,8 @@ mean another machine tomorrow.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
@@ -13,6 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from takeup.core.errors import InvalidInput
 
 URL_CHARS_MAX = 2048
+WEBHOOK = "webhook"
 NAME_CHARS_MAX = 253
 PORT_MAX = 65_535
 LOWEST_FREE_PORT = 1024
@@ -42,7 +44,7 @@ REFUSED_PORTS = frozenset(
     | {6000, 6379, 6380, 6432, 6443, 7001, 8086, 9042, 9092, 9200, 9300, 10_250, 11_211, 25_672, 26_379}
     | {27_017, 27_018, 50_000, 61_616}
 )
-"""Where databases, queues and machines are managed: nothing there expects a message of ours."""
+"""Where databases, queues and machines are managed: nothing there expects to be called by us."""
 
 _PRINTABLE = re.compile(r"[!-~]+\Z")
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\Z")
@@ -111,13 +113,31 @@ class Target:
 class Guard:
     """Judges URLs and addresses by what this installation allows."""
 
-    def __init__(self, allowed: Sequence[Network] = (), *, allows_http: bool = False) -> None:
-        """`allowed` are networks that may be called although they are not public."""
+    def __init__(
+        self, allowed: Sequence[Network] = (), *, allows_http: bool = False, settings: str = WEBHOOK
+    ) -> None:
+        """`allowed` are networks that may be called although they are not public; `settings` begins the names
+        of those that say so.
+        """
         self._allowed = tuple(allowed)
         self._allows_http = allows_http
+        self._settings = settings
 
     def target(self, url: str) -> Target:
         """The parts of a URL that may be called, or what is wrong with it; asks nobody."""
+        with self._advising():
+            return self._target(url)
+
+    @contextmanager
+    def _advising(self) -> Iterator[None]:
+        """Name the settings that this guard is made from."""
+        try:
+            yield
+        except Forbidden as error:
+            error.help = error.help.replace(f"{WEBHOOK}_", f"{self._settings}_")
+            raise
+
+    def _target(self, url: str) -> Target:
         if not 0 < len(url) <= URL_CHARS_MAX or not _PRINTABLE.match(url) or "\\" in url:
             raise Forbidden(
                 f"the address must be 1 to {URL_CHARS_MAX} plain characters, a name in its xn-- form"
@@ -148,12 +168,11 @@ class Guard:
         if scheme not in PORTS:
             raise Forbidden("the address must begin with https://")
         if scheme == "http" and not self._allows_http:
-            raise Forbidden(
-                "plain http is not allowed", advice="Use https, or allow it with webhook_allow_http."
-            )
+            raise Forbidden("plain http is not allowed", advice="Use https, or allow it with webhook_http.")
         if "@" in parts.netloc:
             raise Forbidden(
-                "the address holds a user or a password", advice="Leave them out: messages are signed."
+                "the address holds a user or a password",
+                advice="Leave them out: an address is kept and shown.",
             )
 
     def check(self, addresses: Sequence[Address]) -> None:
@@ -162,7 +181,8 @@ class Guard:
             meant = unwrapped(address)
             is_allowed = any(one.version == meant.version and meant in one for one in self._allowed)
             if not is_allowed and not is_public(meant):
-                raise Forbidden(f"the address {address} is not a public one")
+                with self._advising():
+                    raise Forbidden(f"the address {address} is not a public one")
 
 
 def is_public(address: Address) -> bool:
@@ -233,6 +253,6 @@ def _check_port(target: Target) -> None:
     is_low = target.port < LOWEST_FREE_PORT and target.port not in PORTS.values()
     if is_low or target.port > PORT_MAX or target.port in REFUSED_PORTS:
         raise Forbidden(
-            f"port {target.port} is not one that messages are sent to",
+            f"port {target.port} is not one that is called",
             advice=f"Use 443, or one from {LOWEST_FREE_PORT} on that belongs to no other service.",
         )

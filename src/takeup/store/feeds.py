@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from takeup.core.live import JobLook, LogLook, Watch, WorkerLook
+from takeup.core.pulls import Pull
 from takeup.store.drivers import Driver
-from takeup.store.ops import feed
+from takeup.store.ops import feed, pulls
 
 
 class FeedStore:
@@ -29,6 +30,10 @@ class FeedStore:
     async def jobs(self, job_ids: Iterable[str], *, with_rungs: Iterable[str] = ()) -> dict[str, JobLook]:
         """How these jobs stand; those that are gone are left out."""
         return await self._driver.read(feed.jobs, list(job_ids), list(with_rungs))
+
+    async def pulls(self, pull_ids: Sequence[str]) -> dict[str, Pull]:
+        """How these files that are fetched stand."""
+        return await self._driver.read(pulls.among, pull_ids) if pull_ids else {}
 
     async def workers(self) -> dict[str, WorkerLook]:
         """How all workers stand."""

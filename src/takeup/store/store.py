@@ -60,6 +60,7 @@ from takeup.store.ops import (
     worker,
 )
 from takeup.store.people import PeopleStore
+from takeup.store.pulls import PullStore
 from takeup.store.schedules import SchedulerStore
 from takeup.store.videos import UploadStore, VideoStore
 from takeup.store.webhooks import CourierStore, WebhookStore
@@ -329,6 +330,7 @@ class Store:
         self.keys = KeyStore(driver, random)
         self.videos = VideoStore(driver, random)
         self.uploads = UploadStore(driver, random)
+        self.pulls = PullStore(driver, random)
         self.people = PeopleStore(driver, random)
         self.feed = FeedStore(driver)
         self.webhooks = WebhookStore(driver, random)

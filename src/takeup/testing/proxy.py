@@ -12,6 +12,8 @@ HEAD_BYTES_MAX = 1 << 16
 HEAD_END = b"\r\n\r\n"
 HELD_S_MAX = 5.0
 REPLAY_AFTER_S = 0.5
+LARGE_BYTES = 1 << 23
+"""A body above this is passed on as it comes, not collected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class FaultProxy:
     port: int
     chances: Chances = field(default_factory=Chances)
     seed: int = 0
+    breaks: list[int] = field(default_factory=list)
+    """After so many bytes of a body its connection ends: each once, at the first body that is longer."""
     counts: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,10 +84,13 @@ class FaultProxy:
         while True:
             head = await reader.readuntil(HEAD_END)
             fields = _fields(head)
-            if "content-length" not in fields and "transfer-encoding" in fields:
-                await self._stream(head, reader, writer)
+            length = int(fields.get("content-length", "0"))
+            is_broken = bool(self.breaks) and length > self.breaks[0]
+            is_chunked = "content-length" not in fields and "transfer-encoding" in fields
+            if is_broken or is_chunked or length > LARGE_BYTES:
+                await self._stream(head, reader, writer, self._break() if is_broken else self._cut())
                 return
-            body = await reader.readexactly(int(fields.get("content-length", "0")))
+            body = await reader.readexactly(length)
             if not await self._pass_on(head + body, writer):
                 return
 
@@ -116,11 +123,19 @@ class FaultProxy:
         finally:
             await _close(down)
 
-    async def _stream(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A body of unknown length: both directions as they come, cut somewhere if it falls so."""
+    def _break(self) -> int:
+        self.counts["break"] = self.counts.get("break", 0) + 1
+        return self.breaks.pop(0)
+
+    def _cut(self) -> int | None:
+        return self._luck.randrange(1 << 20) if self._happens("cut", self.chances.cut) else None
+
+    async def _stream(
+        self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, left: int | None
+    ) -> None:
+        """A large body, or one of unknown length: both directions as they come, `left` bytes at most."""
         up, down = await asyncio.open_connection(self.host, self.port)
         down.write(head)
-        left = self._luck.randrange(1 << 20) if self._happens("cut", self.chances.cut) else None
         tasks = [
             asyncio.create_task(_copy(reader, down, left)),
             asyncio.create_task(_copy(up, writer, None)),

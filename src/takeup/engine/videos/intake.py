@@ -11,6 +11,7 @@ from takeup.child.guard import GIB
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
 from takeup.core.plan import NewJob
+from takeup.core.points import point
 from takeup.core.videos import About, NewVideo, Upload, Video, subject_of
 from takeup.dispatch.bell import Bell
 from takeup.engine.videos.errors import (
@@ -169,6 +170,7 @@ class Intake:
     ) -> Video:
         """A whole file at once; nothing of it stays if it is not taken."""
         upload = await self.begin(user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id)
+        point("intake.after begin")
         with opened(self.places.part(upload.id), may_make=True) as part:
             try:
                 await self._receive(part, body, offset=0, size_max=length or self.limits.bytes_max)
@@ -178,7 +180,13 @@ class Intake:
             return await self._finish(upload, part)
 
     async def go_on(
-        self, upload: Upload, offset: int, body: AsyncIterator[bytes], *, digest: Digest | None = None
+        self,
+        upload: Upload,
+        offset: int,
+        body: AsyncIterator[bytes],
+        *,
+        coming_bytes: int = 0,
+        digest: Digest | None = None,
     ) -> tuple[int, Video | None]:
         """The next part of a file; where it ends then, and the video if that was the last."""
         length = upload.length_bytes or self.limits.bytes_max
@@ -191,7 +199,9 @@ class Intake:
             if part.size != offset:
                 raise WrongOffset(f"{part.size} bytes are there, not {offset}")
             await self._uploads.extend(upload.id, self.limits.life_s)
-            size = await self._receive(part, body, offset=offset, size_max=length, digest=digest)
+            size = await self._receive(
+                part, body, offset=offset, size_max=length, coming_bytes=coming_bytes, digest=digest
+            )
             return size, await self._finish(upload, part) if size == upload.length_bytes else None
 
     def _check_open(self, upload: Upload) -> None:
@@ -206,6 +216,7 @@ class Intake:
         *,
         offset: int,
         size_max: int,
+        coming_bytes: int = 0,
         digest: Digest | None = None,
     ) -> int:
         return await receive(
@@ -214,12 +225,22 @@ class Intake:
             offset=offset,
             size_max=size_max,
             reserve_bytes=self.limits.reserve_bytes,
+            coming_bytes=coming_bytes,
             digest=digest,
         )
+
+    async def known(self, upload_id: str) -> Upload | None:
+        """An upload as it is now, if there is one."""
+        return await self._uploads.look(upload_id)
+
+    async def is_taken(self, video_id: str) -> bool:
+        """Whether this is a video, or was one."""
+        return bool(await self._videos.kept([video_id]))
 
     async def drop(self, upload: Upload) -> None:
         """Forget an upload and what is there of it."""
         if await self._uploads.drop(upload.id):
+            point("intake.after drop")
             for path in (self.places.part(upload.id), self.places.source(upload.video_id)):
                 await asyncio.to_thread(path.unlink, missing_ok=True)
 
@@ -251,6 +272,7 @@ class Intake:
 
     async def _finish(self, upload: Upload, part: Part) -> Video:
         """Look into a file, put it in its place, write the video; what is refused leaves nothing behind."""
+        point("intake.after receive")
         try:
             source = self.places.source(upload.video_id)
             if part.path != source:
@@ -260,6 +282,7 @@ class Intake:
                 raise Checksum("the SHA-256 of the file is another one")
             if part.path != source:
                 await undisturbed(part.rename, source)
+                point("intake.after rename")
             new = NewVideo(upload.video_id, upload.id, upload.user_id, upload.about, size, sha256)
             video = await self._videos.add(
                 new, self.job(new.id, new.about.profile, new.about.title, user_id=new.user_id)
@@ -268,6 +291,7 @@ class Intake:
             if error.http_status < FAULTS_FROM:
                 await self.drop(upload)
             raise
+        point("intake.after add")
         self._bell.ring(CHANGES)
         log.info("a video came", video=video.id, bytes=size)
         return video

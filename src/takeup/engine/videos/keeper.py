@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from takeup.core.errors import TakeupError
+from takeup.core.points import point
 from takeup.core.videos import Upload, upload_of
 from takeup.engine.videos.errors import UploadBusy
 from takeup.engine.videos.intake import Intake
@@ -124,6 +125,7 @@ class VideoKeeper:
                 await asyncio.to_thread(shutil.rmtree, path, ignore_errors=True)
             else:
                 path.unlink(missing_ok=True)
+            point("keeper.after remove")
             log.info("removed", file=path.name, why=why)
 
     def _is_old(self, path: Path, age_s: float) -> bool:

@@ -114,12 +114,15 @@ async def receive(
     offset: int,
     size_max: int,
     reserve_bytes: int,
+    coming_bytes: int = 0,
     digest: Digest | None = None,
 ) -> int:
     """Write what comes behind what is there; how large the file is then.
 
-    If it breaks off, what came stays, unless nobody can say any more whether it is what was sent.
+    Without room for what is said to come nothing is taken. If it breaks off, what came stays, unless nobody
+    can say any more whether it is what was sent.
     """
+    await asyncio.to_thread(_look_for_room, part.path.parent, reserve_bytes + coming_bytes)
     check = hashlib.new(digest.algorithm, usedforsecurity=False) if digest else None
     waiting, place, looked, is_whole = bytearray(), offset, offset, False
     try:

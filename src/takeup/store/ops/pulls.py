@@ -1,0 +1,111 @@
+"""Files that the server fetches: asked for, taken under a lease, ended, and forgotten after a while."""
+
+import json
+from collections.abc import Sequence
+
+from takeup.core.errors import NotFound
+from takeup.core.ids import canonical_json
+from takeup.core.pulls import Beat, Pull, PullEnd
+from takeup.core.videos import About
+from takeup.store.op import Op, Row, query
+from takeup.store.ops.read import page_size
+from takeup.store.ops.uploads import Quota
+from takeup.store.ops.videos import BEHIND_ALL
+
+KEPT_S = 7 * 86_400.0
+ADVICE = "`GET /api/pulls` lists those there are; what is over is forgotten after a week."
+
+
+def add(pull_id: str, user_id: str, url: str, about: About, count_max: int) -> Op[Pull]:
+    """Note a file to fetch, if its user may have one more."""
+    yield query("hold_uploads")
+    rows = yield query("live_pulls_of_user", user_id=user_id)
+    if rows[0]["pull_count"] >= count_max:
+        raise Quota(
+            f"{rows[0]['pull_count']} files are being pulled; at most {count_max} are at a time",
+            advice="Wait for one, or cancel it (`DELETE /api/pulls/{id}`).",
+        )
+    text = canonical_json(about._asdict(), what="metadata")
+    yield query("add_pull", id=pull_id, user_id=user_id, url=url, about=text)
+    return (yield from find(pull_id, user_id))
+
+
+def find(pull_id: str, user_id: str) -> Op[Pull]:
+    """A pull of this caller; that of another is none."""
+    rows = yield query("pull_by_id", id=pull_id)
+    if not rows or rows[0]["user_id"] != user_id:
+        raise NotFound(f"no pull has the id {pull_id!r}", advice=ADVICE)
+    return pull_from(rows[0])
+
+
+def among(pull_ids: Sequence[str]) -> Op[dict[str, Pull]]:
+    """How these stand, whosever they are; those that are gone are left out."""
+    rows = yield query("pulls_among", g=[(pull_id,) for pull_id in pull_ids])
+    return {row["id"]: pull_from(row) for row in rows}
+
+
+def page(user_id: str, before: Pull | None, limit_count: int) -> Op[list[Pull]]:
+    """A page of a caller's pulls, newest first; `before` is the last one of the page before."""
+    rows = yield query(
+        "newest_pulls",
+        user_id=user_id,
+        before_id=before.id if before else "",
+        before_at=before.created_at if before else BEHIND_ALL,
+        limit_count=page_size(limit_count),
+    )
+    return [pull_from(row) for row in rows]
+
+
+def take(limit_count: int, lease_s: float) -> Op[list[Pull]]:
+    """Take what is due, and what was left by somebody who is gone."""
+    yield query("overdue_pulls")
+    due = yield query("due_pulls", limit_count=limit_count)
+    if not due:
+        return []
+    rows = yield query("take_pulls", g=[(row["id"],) for row in due], lease_s=lease_s)
+    return sorted(map(pull_from, rows), key=lambda pull: pull.available_at)
+
+
+def beat(pull_id: str, attempt: int, now: Beat, lease_s: float) -> Op[bool]:
+    """Hold it on and say how far it is; False if it is somebody else's by now, or was cancelled."""
+    rows = yield query("beat_pull", id=pull_id, attempt=attempt, lease_s=lease_s, **now._asdict())
+    return bool(rows)
+
+
+def end(pull_id: str, attempt: int, how: PullEnd) -> Op[bool]:
+    """Note how an attempt ended; whether it was still his who says so."""
+    return bool((yield query("end_pull", id=pull_id, attempt=attempt, **how._asdict())))
+
+
+def cancel(pull_id: str, user_id: str) -> Op[bool]:
+    """Fetch no more of it; whether it was not over."""
+    yield from find(pull_id, user_id)
+    return bool((yield query("cancel_pull", id=pull_id)))
+
+
+def forget(older_than_s: float, limit_count: int) -> Op[int]:
+    """Remove what is over for longer than this."""
+    old = yield query("old_pulls", older_than_s=older_than_s, limit_count=limit_count)
+    if old:
+        yield query("drop_pulls", g=[(row["id"],) for row in old])
+    return len(old)
+
+
+def pull_from(row: Row) -> Pull:
+    """A pull from its row."""
+    return Pull(
+        id=row["id"],
+        user_id=row["user_id"],
+        url=row["url"],
+        about=About(**json.loads(row["about"])),
+        status=row["status"],
+        attempt=row["attempt"],
+        failures=row["failures"],
+        received_bytes=row["received_bytes"],
+        length_bytes=row["length_bytes"],
+        validator=row["validator"],
+        error=row["error"],
+        created_at=row["created_at"],
+        available_at=row["available_at"],
+        finished_at=row["finished_at"],
+    )
