@@ -72,10 +72,10 @@ class Client:
         body: Any = None,
         *,
         headers: Mapping[str, str] | None = None,
-        wait_s: float = 0.0,
+        within_s: float = ANSWER_S,
     ) -> Any:
-        """The JSON of the answer; `wait_s` is how long the server may take besides."""
-        timeout = httpx2.Timeout(ANSWER_S + wait_s, connect=CONNECT_S)
+        """The JSON of the answer, for which the server has so long."""
+        timeout = httpx2.Timeout(within_s, connect=min(CONNECT_S, within_s))
         with self._asking() as url:
             answer = await self._http.request(
                 method, url + path, json=body, headers=dict(headers or {}), timeout=timeout

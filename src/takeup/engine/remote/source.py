@@ -26,11 +26,13 @@ from takeup.core.model import (
 )
 from takeup.core.remote import PROTOCOL
 from takeup.engine.remote import forms
-from takeup.engine.remote.client import AllRefused, Client
+from takeup.engine.remote.client import ANSWER_S, AllRefused, Client
 from takeup.store.ops.claim import ClaimRequest
 
 CALLS = "/api/worker"
 CLAIM_MAX = 100
+URGENT_S = 5.0
+"""What keeps leases alive is asked of another server, or again, while there is still time for it."""
 
 
 class HttpSource:
@@ -64,7 +66,7 @@ class HttpSource:
 
     async def heartbeat(self, worker_ids: Sequence[str]) -> dict[str, str]:
         """Say that this worker lives."""
-        told = await self._post("heartbeat")
+        told = await self._post("heartbeat", URGENT_S)
         return {} if told["status"] == "unknown" else dict.fromkeys(worker_ids, told["status"])
 
     async def leave(self, worker_ids: Sequence[str]) -> list[str]:
@@ -82,7 +84,7 @@ class HttpSource:
         }
         if not self._hurry.is_set():
             patient = {**body, "wait": self._wait_s}
-            call = self._client.call("POST", f"{CALLS}/claim", patient, wait_s=self._wait_s)
+            call = self._client.call("POST", f"{CALLS}/claim", patient, within_s=ANSWER_S + self._wait_s)
             if (told := await self._unless_in_hurry(call)) is not None:
                 return forms.leases(told)
         return forms.leases(await self._client.call("POST", f"{CALLS}/claim", {**body, "wait": 0.0}))
@@ -103,7 +105,8 @@ class HttpSource:
     ) -> list[Answer]:
         """Extend leases and tell progress."""
         del worker_id  # the key says it
-        return await self._report("progress", [forms.progress(one) for one in reports], request_id)
+        rows = [forms.progress(one) for one in reports]
+        return await self._report("progress", rows, request_id, within_s=URGENT_S)
 
     async def complete(
         self, worker_id: str, reports: Sequence[Completion], *, request_id: str | None = None
@@ -137,7 +140,7 @@ class HttpSource:
     async def glance(self, worker_id: str, held: Sequence[Held]) -> Glance:
         """What is still held."""
         del worker_id
-        return forms.glance(await self._post("glance", held=[forms.held(one) for one in held]))
+        return forms.glance(await self._post("glance", URGENT_S, held=[forms.held(one) for one in held]))
 
     async def fates(self, folders: Sequence[tuple[int, int, str]]) -> list[Fate]:
         """What became of attempts."""
@@ -160,15 +163,21 @@ class HttpSource:
         await self._post("steps/end", ends=[forms.step_end(one) for one in ends])
 
     async def _report(
-        self, call: str, reports: list[dict[str, object]], request_id: str | None, **more: object
+        self,
+        call: str,
+        reports: list[dict[str, object]],
+        request_id: str | None,
+        *,
+        within_s: float = ANSWER_S,
+        **more: object,
     ) -> list[Answer]:
         body = {"request_id": request_id or "-", "reports": reports, **more}
         try:
-            told = await self._client.call("POST", f"{CALLS}/{call}", body)
+            told = await self._client.call("POST", f"{CALLS}/{call}", body, within_s=within_s)
         except AllRefused as refused:
             return forms.answers(refused.answers)
         return forms.answers(told["answers"])
 
-    async def _post(self, call: str, **body: object) -> dict[str, Any]:
-        told: dict[str, Any] = await self._client.call("POST", f"{CALLS}/{call}", body)
+    async def _post(self, call: str, within_s: float = ANSWER_S, **body: object) -> dict[str, Any]:
+        told: dict[str, Any] = await self._client.call("POST", f"{CALLS}/{call}", body, within_s=within_s)
         return told
