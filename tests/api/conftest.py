@@ -21,11 +21,22 @@ from tests.store.scenes import upgrade_schema
 
 Client = Callable[..., httpx2.AsyncClient]
 
-flow = Pipeline("flow")
+flow, pair = Pipeline("flow"), Pipeline("pair")
+"""Jobs of the first can be asked for over HTTP; the second only runs."""
 
 
 @flow.stage()
 def only(ctx):
+    return {}
+
+
+@pair.stage()
+def first(ctx):
+    return {}
+
+
+@pair.stage(needs=[first])
+def second(ctx):
     return {}
 
 
@@ -66,7 +77,8 @@ async def served(app: App) -> AsyncIterator[str]:
     """Answers over this database; yields at which address."""
     stop = asyncio.Event()
     opened = listen("127.0.0.1", 0)
-    running = asyncio.create_task(serve(build_api(app, {"flow": flow}), opened, stop))
+    api = build_api(app, {"flow": flow}, {"flow": flow, "pair": pair})
+    running = asyncio.create_task(serve(api, opened, stop))
     yield f"http://127.0.0.1:{opened.getsockname()[1]}"
     stop.set()
     await running

@@ -19,6 +19,11 @@ from tests.videos.making import publish, sound
 
 Values = Mapping[str, Sequence[str | int]]
 SECRET = "a secret for registering workers"  # noqa: S105 - a test's own
+SETTINGS: Mapping[str, object] = {
+    "worker_admin_secret": SECRET,
+    "webhook_allowed_networks": "127.0.0.1",
+    "webhook_http": "allowed",
+}
 LIKELY = 0.7
 """How often such a value is sent, and not just any."""
 

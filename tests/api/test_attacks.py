@@ -16,12 +16,12 @@ from takeup.app import App
 from takeup.core.errors import StoreUnavailable
 from takeup.core.keys import Key, parse_key
 from tests.api.conftest import Client, key_of, served
+from tests.api.contract_scene import SECRET, SETTINGS
 from tests.api.test_jobs import create, refused
 from tests.api.test_uploads import PART, TUS, begin
 from tests.hooks.receiver import receiving, says
 from tests.store.scenes import add_worker
 
-SECRET = "a secret for registering workers"  # noqa: S105 - a test's own
 TRIES = 10_000
 SIGMAS = 3
 ROUNDS = 3
@@ -36,11 +36,7 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def more_settings() -> Mapping[str, object]:
-    return {
-        "worker_admin_secret": SECRET,
-        "webhook_allowed_networks": "127.0.0.1",
-        "webhook_http": "allowed",
-    }
+    return SETTINGS
 
 
 async def spent(app: App, shown: Key) -> int:

@@ -20,7 +20,7 @@ from takeup.app import App
 from takeup.core.access import ROLES, Scope
 from takeup.core.keys import parse_key
 from tests.api.conftest import key_of
-from tests.api.contract_scene import SECRET, configured, key_of_worker, set_the_scene
+from tests.api.contract_scene import SETTINGS, configured, key_of_worker, set_the_scene
 from tests.api.visitors import cheapen
 from tests.conftest import GetPostgres
 from tests.services import database_from_template
@@ -63,11 +63,7 @@ async def url(
 
 @pytest.fixture
 def more_settings() -> Mapping[str, object]:
-    return {
-        "worker_admin_secret": SECRET,
-        "webhook_allowed_networks": "127.0.0.1",
-        "webhook_http": "allowed",
-    }
+    return SETTINGS
 
 
 @pytest.fixture(autouse=True)

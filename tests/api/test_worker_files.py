@@ -17,7 +17,9 @@ from takeup.core.model import (
     Completion,
     Lease,
 )
+from takeup.core.plan import NewJob
 from tests.api.afar import Hire, hire, submit
+from tests.api.conftest import pair
 from tests.api.test_edge import refused
 
 __all__ = ["hire"]
@@ -94,6 +96,33 @@ class TestFiles:
             "lease_lost",
         )
         refused(await http.get(f"{place}/{artifact.key}", headers={"Takeup-Token": "x"}), 400, "bad_header")
+
+    async def test_parts_of_an_input(self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]):
+        (job_id,) = await app.submit([NewJob(pair)])
+        await app.store.orchestrator.advance([job_id])
+        afar = await hire("a")
+        http, data = client(afar.key), b"made by the first stage"
+        (one,) = await afar.claim()
+        await self.send(http, one, "a.txt", data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        told = Artifact("a.txt", "", sha256, len(data))
+        await afar.source.complete(afar.id, [Completion(one.held, {}, (told,))])
+        await app.store.orchestrator.advance([job_id])
+        (two,) = await afar.claim()
+        (artifact,) = await app.store.read.artifacts(job_id)
+        token = {"Takeup-Token": f"{two.token.epoch}.{two.token.nonce}"}
+        path = f"/api/worker/tasks/{two.task_id}/inputs/{artifact.key}"
+        whole = await http.get(path, headers=token)
+        assert (whole.status_code, whole.content, whole.headers["etag"]) == (200, data, f'"{sha256}"')
+        part = await http.get(path, headers={**token, "Range": "bytes=5-", "If-Range": f'"{sha256}"'})
+        assert (part.status_code, part.content) == (206, data[5:])
+        other = await http.get(path, headers={**token, "Range": "bytes=5-", "If-Range": '"another"'})
+        assert (other.status_code, other.content) == (200, data)
+        beyond = await http.get(path, headers={**token, "Range": "bytes=999-"})
+        refused(beyond, 416, "bad_range")
+        assert beyond.headers["content-range"] == f"bytes */{len(data)}"
+        for odd in ("bytes=x", "lines=1-2", "bytes=5-2"):
+            assert (await http.get(path, headers={**token, "Range": odd})).content == data
 
     async def test_two_at_once_and_no_room(self, app: App, hire: Hire):
         await submit(app)

@@ -1,28 +1,12 @@
 """The page about the API in a real browser: all that the document holds, and nothing from elsewhere."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
-import pytest
 from playwright.async_api import Page, Request
 
-from takeup.app import App, open_app
-from takeup.config import load
-from tests.api.conftest import served
-from tests.api.visitors import PASSWORD, cheapen, person
+from takeup.app import App
+from tests.api.visitors import PASSWORD, person
+from tests.browser.test_home import app, enter, home
 
-
-@pytest.fixture
-async def app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
-    cheapen(monkeypatch)
-    async with open_app(load({}, {"data_dir": tmp_path / "data"})) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def home(app: App) -> AsyncIterator[str]:
-    async with served(app) as address:
-        yield address
+__all__ = ["app", "home"]
 
 
 async def test_every_call_is_told_and_found(home: str, page: Page):
@@ -43,7 +27,7 @@ async def test_every_call_is_told_and_found(home: str, page: Page):
     assert sorted(await page.locator(".calls summary code").all_inner_texts()) == sorted(names)
     for box in await calls.all():
         await box.locator("summary").click()
-    assert await page.locator(".calls h3", has_text="Statuses").count() == len(names)
+    await page.locator(".calls h3", has_text="Statuses").nth(len(names) - 1).wait_for()
     assert "undefined" not in await page.locator(".calls").inner_text()
     create = page.locator("#create_api_jobs_post")
     told = await create.inner_text()
@@ -70,8 +54,6 @@ async def test_a_call_is_linked_and_the_page_is_found_from_home(app: App, home: 
     await page.get_by_text("Needs the scope worker.").wait_for()
     await person(app)
     await page.goto(f"{home}/login")
-    await page.get_by_label("Name").fill("Ann")
-    await page.get_by_label("Password").fill(PASSWORD)
-    await page.get_by_role("button").click()
+    await enter(page, "Ann", PASSWORD)
     await page.get_by_role("link", name="API").click()
     await page.wait_for_url(f"{home}/docs")

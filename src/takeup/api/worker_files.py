@@ -1,13 +1,14 @@
 """The files of a worker that is elsewhere: what its tasks need, and what they made; all under the token."""
 
+import asyncio
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request
-from fastapi.responses import FileResponse
+from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import BaseModel
 
 from takeup.api.edge import large_body
+from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
 from takeup.api.problems import refusals
 from takeup.api.strict import StrictRoute
@@ -23,10 +24,10 @@ from takeup.core.remote import (
     TASK_FILE_BYTES_MAX,
     TOKEN_HEADER,
 )
+from takeup.media import serving
 
 TOKEN = re.compile(rf"([1-9][0-9]{{0,18}})\.([0-9a-f]{{{2 * NONCE_BYTES}}})\Z")
-FETCH = {**LOOK, **refusals(409), 206: {"description": "The part that was asked for."}}
-OCTETS = "application/octet-stream"
+FETCH = {**PARTS, **LOOK, **refusals(409, 416)}
 
 router = APIRouter(prefix="/api/worker/tasks", tags=["worker"], route_class=StrictRoute)
 TaskId = Annotated[int, Path(ge=1, le=2**63 - 1)]
@@ -54,10 +55,10 @@ def held_of(task_id: int, token: str) -> Held:
     return Held(task_id, Token(int(match[1]), match[2]))
 
 
-@router.get("/{task_id}/inputs/{key:path}", responses=FETCH, response_class=FileResponse)
+@router.get("/{task_id}/inputs/{key:path}", responses=FETCH, response_class=Response)
 async def input_file(
     request: Request, caller: WorkerCaller, task_id: TaskId, key: str, token: TokenHeader
-) -> FileResponse:
+) -> Response:
     """A file that an earlier stage of the job made, or a part of it (`Range`); its ETag is its SHA-256."""
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
@@ -65,27 +66,27 @@ async def input_file(
     if found is None:
         raise NotFound("no stage of this job made such a file")
     path = await receiving.output(found.key)
-    return FileResponse(path, media_type=OCTETS, headers={"ETag": f'"{found.sha256}"'})
+    told = await asyncio.to_thread(serving.download, path, path.name, dict(request.headers), tag=found.sha256)
+    return await file_response(told)
 
 
-@router.get("/{task_id}/files/{name}", responses=FETCH, response_class=FileResponse)
+@router.get("/{task_id}/files/{name}", responses=FETCH, response_class=Response)
 async def spec_file(
     request: Request,
     caller: WorkerCaller,
     task_id: TaskId,
     name: Annotated[str, Path(max_length=64)],
     token: TokenHeader,
-) -> FileResponse:
+) -> Response:
     """A file that the job's spec names, such as its source, or a part of it (`Range`)."""
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
     path = await receiving.named_file(task, name)
-    facts = path.stat()
-    headers = {
-        "ETag": f'"{facts.st_size}-{facts.st_mtime_ns}"',
-        CHANGED_HEADER: str(facts.st_mtime_ns),
-    }
-    return FileResponse(path, media_type=OCTETS, headers=headers, stat_result=facts)
+    changed_ns = path.stat().st_mtime_ns
+    told = await asyncio.to_thread(serving.download, path, path.name, dict(request.headers))
+    answer = await file_response(told)
+    answer.headers[CHANGED_HEADER] = str(changed_ns)
+    return answer
 
 
 @router.get("/{task_id}/outputs", responses={**LOOK, **refusals(409)})

@@ -74,8 +74,11 @@ def answer(root: Path, address: str, asked: Mapping[str, str]) -> Answer:
     return _file(found, _keeping(root, names, found), asked)
 
 
-def download(file: Path, name: str, asked: Mapping[str, str]) -> Answer:
-    """A file that nobody is to open in a browser: whatever is in it, it is only ever saved."""
+def download(file: Path, name: str, asked: Mapping[str, str], *, tag: str = "") -> Answer:
+    """A file that nobody is to open in a browser: whatever is in it, it is only ever saved.
+
+    `tag` names its content where more is known of it than its size and time.
+    """
     asked = {key.lower(): value for key, value in asked.items()}
     try:
         facts = file.stat()
@@ -86,7 +89,7 @@ def download(file: Path, name: str, asked: Mapping[str, str]) -> Answer:
         "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "Cache-Control": "private, no-cache",
-        "ETag": f'"{facts.st_mtime_ns:x}-{facts.st_size:x}"',
+        "ETag": f'"{tag or f"{facts.st_mtime_ns:x}-{facts.st_size:x}"}"',
         "Last-Modified": formatdate(int(facts.st_mtime), usegmt=True),
         "Accept-Ranges": "bytes",
     }
