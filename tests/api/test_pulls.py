@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -20,6 +21,11 @@ WAV = sound(1.0)
 async def origin() -> AsyncIterator[Origin]:
     async with origin_of(WAV) as one:
         yield one
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/takeup.db"
 
 
 @pytest.fixture

@@ -234,7 +234,6 @@ async def test_without_room_it_waits(app: App, puller: Make, origin: Origin, mon
     assert (await settled(app, one, pull)).status == "DONE"
 
 
-@BOTH
 async def test_cancelled_in_the_middle_nothing_stays(app: App, puller: Make, origin: Origin):
     origin.may_go_on = asyncio.Event()
     pull = await ask(app, origin.url)
@@ -261,7 +260,6 @@ async def test_two_servers_fetch_a_file_once(app: App, puller: Make, origin: Ori
     assert len(origin.asked) == 1
 
 
-@BOTH
 async def test_what_a_dead_server_held_is_gone_on_with(app: App, puller: Make, origin: Origin):
     pull = await ask(app, origin.url)
     (held,) = await app.store.pulls.take(limit=5, lease_s=0.0)

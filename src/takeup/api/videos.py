@@ -55,7 +55,10 @@ class WrongKind(HttpError):
     """The body is not sent as a file."""
 
     http_status = 415
-    help = f"Send the file itself as the body, as `video/*`, `audio/*` or `{RAW}`; forms are not taken."
+    help = (
+        f"Send the file itself as the body, as `video/*`, `audio/*` or `{RAW}`; forms are not taken. "
+        "What lies at an address is fetched by `POST /api/pulls`."
+    )
 
 
 class NewVideo(BaseModel):
