@@ -1,14 +1,18 @@
 """The files of a worker that is elsewhere: what its tasks need, and what they made; all under the token."""
 
+import os
 import re
+from collections.abc import Mapping
+from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Request, Response
 from fastapi.responses import FileResponse
 from pydantic import BaseModel
 
 from takeup.api.edge import large_body
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
+from takeup.api.parts import hashed_part
 from takeup.api.problems import refusals
 from takeup.api.strict import StrictRoute
 from takeup.api.worker_calls import WorkerCaller, receiving_of, worker_of
@@ -25,7 +29,7 @@ from takeup.core.remote import (
 )
 
 TOKEN = re.compile(rf"([1-9][0-9]{{0,18}})\.([0-9a-f]{{{2 * NONCE_BYTES}}})\Z")
-FETCH = {**LOOK, **refusals(409), 206: {"description": "The part that was asked for."}}
+FETCH = {**LOOK, **refusals(409, 412, 416), 206: {"description": "The part that was asked for."}}
 OCTETS = "application/octet-stream"
 
 router = APIRouter(prefix="/api/worker/tasks", tags=["worker"], route_class=StrictRoute)
@@ -57,15 +61,19 @@ def held_of(task_id: int, token: str) -> Held:
 @router.get("/{task_id}/inputs/{key:path}", responses=FETCH, response_class=FileResponse)
 async def input_file(
     request: Request, caller: WorkerCaller, task_id: TaskId, key: str, token: TokenHeader
-) -> FileResponse:
-    """A file that an earlier stage of the job made, or a part of it (`Range`); its ETag is its SHA-256."""
+) -> Response:
+    """A file that an earlier stage of the job made, or a part of it (`Range`); its ETag is its SHA-256.
+
+    With `Want-Content-Digest` the part comes with its own hash, and is at most 4 MiB; with `If-Match` it is
+    refused (412) if the file is another one.
+    """
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
     found = await app_of(request).store.worker.file_of_job(task.job_id, key)
     if found is None:
         raise NotFound("no stage of this job made such a file")
     path = await receiving.output(found.key)
-    return FileResponse(path, media_type=OCTETS, headers={"ETag": f'"{found.sha256}"'})
+    return await _file(request, path, path.stat(), {"ETag": f'"{found.sha256}"'})
 
 
 @router.get("/{task_id}/files/{name}", responses=FETCH, response_class=FileResponse)
@@ -75,8 +83,8 @@ async def spec_file(
     task_id: TaskId,
     name: Annotated[str, Path(max_length=64)],
     token: TokenHeader,
-) -> FileResponse:
-    """A file that the job's spec names, such as its source, or a part of it (`Range`)."""
+) -> Response:
+    """A file that the job's spec names, such as its source; parts are sent as of any input."""
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
     path = await receiving.named_file(task, name)
@@ -85,7 +93,14 @@ async def spec_file(
         "ETag": f'"{facts.st_size}-{facts.st_mtime_ns}"',
         CHANGED_HEADER: str(facts.st_mtime_ns),
     }
-    return FileResponse(path, media_type=OCTETS, headers=headers, stat_result=facts)
+    return await _file(request, path, facts, headers)
+
+
+async def _file(
+    request: Request, path: FilePath, facts: os.stat_result, headers: Mapping[str, str]
+) -> Response:
+    part = await hashed_part(request, path, facts, headers)
+    return part or FileResponse(path, media_type=OCTETS, headers=headers, stat_result=facts)
 
 
 @router.get("/{task_id}/outputs", responses={**LOOK, **refusals(409)})
