@@ -53,11 +53,11 @@ async def app(url: str, tmp_path: Path, more_settings: Mapping[str, object]) -> 
 
 
 @asynccontextmanager
-async def served(app: App) -> AsyncIterator[str]:
+async def served(app: App, pipeline: Pipeline = flow) -> AsyncIterator[str]:
     """Answers over this database; yields at which address."""
     stop = asyncio.Event()
     opened = listen("127.0.0.1", 0)
-    running = asyncio.create_task(serve(build_api(app, {"flow": flow}), opened, stop))
+    running = asyncio.create_task(serve(build_api(app, {pipeline.name: pipeline}), opened, stop))
     yield f"http://127.0.0.1:{opened.getsockname()[1]}"
     stop.set()
     await running

@@ -24,17 +24,7 @@ REMUXED = {
     "without cues": ("longer sound", "mkv", ("-live", "1")),
 }  # fmt: skip
 """Other ways to lay out the same tracks: what is copied, into what, how."""
-OFTEN = (
-    "index first",
-    "fragmented",
-    "plain",
-    "edit list",
-    "open gop",
-    "uneven frames",
-    "webm",
-    "avi",
-    "mpeg-ts",
-)
+OFTEN = ("fragmented", "edit list", "open gop", "webm", "mpeg-ts")
 
 
 def laid_out(tools: Tools, name: str, folder: Path) -> Path:

@@ -25,5 +25,5 @@ class SparseCopy:
     changed_ns: int
     """When the file itself was changed last."""
     inode: int
-    """The very copy that was opened: another one of the same name has other holes."""
+    """Of the very copy that was opened: another one of the same name has other holes."""
     fetch: Callable[[int, int], Iterable[Span]]

@@ -47,11 +47,11 @@ class Answers:
     async def _sparse(self, holding: Holding, brief: Brief, question: Frame) -> Any:
         """Open a sparse copy, or fetch a span of one."""
         named = Named(question["sparse"], is_output=question.get("is_output", False))
-        if "inode" not in question:
+        if "copy" not in question:
             opened = await self._carrier.open_sparse(holding, brief, named)
             return opened and {**opened._asdict(), "path": str(opened.path)}
         span = question["start"], question["end"]
-        return await self._carrier.fetch_span(holding, brief, named, inode=question["inode"], span=span)
+        return await self._carrier.fetch_span(holding, brief, named, copy_id=question["copy"], span=span)
 
     async def _inputs(self, holding: Holding, question: Frame) -> Mapping[str, Any]:
         page = await self._read(holding, question)

@@ -37,6 +37,8 @@ class Opened(NamedTuple):
     size: int
     changed_ns: int
     inode: int
+    id: str
+    """Of this very copy: numbers of inodes are used again."""
 
 
 class Carrier(Protocol):
@@ -55,7 +57,7 @@ class Carrier(Protocol):
         ...
 
     async def fetch_span(
-        self, holding: Holding, brief: Brief, named: Named, *, inode: int, span: Span
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
     ) -> list[Span]:
         """Let these bytes be in that very copy; what of it is here then, around them."""
         ...
@@ -101,10 +103,10 @@ class LocalCarrier:
         """The file is here."""
 
     async def fetch_span(
-        self, holding: Holding, brief: Brief, named: Named, *, inode: int, span: Span
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
     ) -> list[Span]:
         """Nobody was told of such a copy."""
-        del holding, brief, inode, span
+        del holding, brief, copy_id, span
         raise InvalidInput(f"there is no sparse copy of {named.name} here")
 
     async def take(self, ending: Ending) -> None:

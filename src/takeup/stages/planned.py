@@ -79,7 +79,10 @@ def planned_source(ctx: Any, stored: Stored) -> Source:
 async def source_in_parts(ctx: Any, stored: Stored, tools: Tools) -> Source:
     """The same; a worker elsewhere fetches only what is read of it, if it can make a tool wait for that."""
     copy = ctx.sparse(COPY, "plan") if stored.is_copied else ctx.sparse("source")
-    if copy is None or not await can_wait(tools.sandbox):
+    if copy is not None and not await can_wait(tools.sandbox):
+        ctx.log.warning("no tool can be made to wait for what it reads here; the source is fetched whole")
+        copy = None
+    if copy is None:
         return planned_source(ctx, stored)
     source = look_at_sparse(copy)
     return source if stored.is_copied else _unchanged(source, stored)

@@ -169,7 +169,10 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
 async def encode_sound(ctx: Any) -> dict[str, Any]:
     """Make every sound track, each in one piece."""
     stored = stored_plan(ctx)
-    tools, source, whole = tools_for(ctx), planned_source(ctx, stored), stored.plan
+    tools, whole = tools_for(ctx), stored.plan
+    if not whole.sounds:
+        return {"tracks": 0, "loudness": {}, former.RECIPES: {}}  # a source that nobody reads is not fetched
+    source = planned_source(ctx, stored)
     recipes = former.sounds(tools.binaries, stored)
     kept = await asyncio.to_thread(former.keep, ctx, recipes)
     loudness = {name: ctx.former.result["loudness"][name] for name in kept}

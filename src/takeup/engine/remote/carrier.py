@@ -69,10 +69,12 @@ class RemoteCarrier:
         return await self._sparse.open(holding, place)
 
     async def fetch_span(
-        self, holding: Holding, brief: Brief, named: Named, *, inode: int, span: Span
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
     ) -> list[Span]:
         """Fetch what is missing of these bytes."""
-        return await self._sparse.fetch(holding, self._place(holding, brief, named), inode=inode, span=span)
+        return await self._sparse.fetch(
+            holding, self._place(holding, brief, named), copy_id=copy_id, span=span
+        )
 
     def _place(self, holding: Holding, brief: Brief, named: Named) -> Place:
         if named.is_output:

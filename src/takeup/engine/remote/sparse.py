@@ -16,7 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import NamedTuple
+from secrets import token_hex
+from typing import Any, NamedTuple
 
 from takeup.core.errors import TakeupError
 from takeup.core.points import point
@@ -28,6 +29,9 @@ from takeup.engine.remote.client import Client, FileChanged, ServerUnavailable
 from takeup.engine.remote.patience import Patience, tell, token_of
 
 RECORD = ".held"
+ID_BYTES = 8
+ABOUT_BYTES_MAX = 4096
+"""The first line of a record is shorter."""
 SMALL_BLOCKS = 4
 """What is no larger than so many blocks is fetched whole: the head and the end alone would be most of it."""
 CONTENT_RANGE = re.compile(r"bytes (\d+)-(\d+)/(\d+)\Z")
@@ -59,6 +63,7 @@ class _Part(NamedTuple):
 @dataclass(eq=False)
 class _Copy:
     path: Path
+    id: str
     inode: int
     size: int
     tag: str
@@ -68,7 +73,7 @@ class _Copy:
 
     @property
     def opened(self) -> Opened:
-        return Opened(self.path, self.size, self.changed_ns, self.inode)
+        return Opened(self.path, self.size, self.changed_ns, self.inode, self.id)
 
     @contextmanager
     def fetching(self, span: Span) -> Iterator[None]:
@@ -113,10 +118,10 @@ class SparseCopies:
                 copy = await self._begin(holding, place)
             return copy.opened if copy else None
 
-    async def fetch(self, holding: Holding, place: Place, *, inode: int, span: Span) -> list[Span]:
+    async def fetch(self, holding: Holding, place: Place, *, copy_id: str, span: Span) -> list[Span]:
         """Let these bytes be in that copy; answers with all that it holds around them."""
         copy = await asyncio.to_thread(self._find, place.sparse)
-        if copy is None or copy.inode != inode:
+        if copy is None or copy.id != copy_id:
             raise BegunAnew(f"the copy of {place.whole.name} is another one by now")
         start = min(span[0], copy.size) // self._block * self._block
         end = min(-(-span[1] // self._block) * self._block, copy.size)
@@ -133,7 +138,7 @@ class SparseCopies:
         copy = await asyncio.to_thread(self._find, place.sparse)
         if copy is None:
             return False
-        await self.fetch(holding, place, inode=copy.inode, span=(0, copy.size))
+        await self.fetch(holding, place, copy_id=copy.id, span=(0, copy.size))
         try:
             await asyncio.to_thread(_make_whole, copy, place.whole, is_hashed=is_hashed)
         except ServerUnavailable:
@@ -216,14 +221,19 @@ def _begun(path: Path, part: _Part) -> _Copy:
     record = _record_of(path)
     for old in (record, path):
         old.unlink(missing_ok=True)
-    with path.open("xb") as file:
-        file.truncate(part.size)
-        facts = os.fstat(file.fileno())
-    copy = _Copy(path, facts.st_ino, part.size, part.tag, part.changed_ns)
-    about = {"inode": copy.inode, "size": copy.size, "tag": copy.tag, "changed_ns": copy.changed_ns}
+    path.touch(exist_ok=False)
+    os.truncate(path, part.size)
+    about: dict[str, Any] = {
+        "id": token_hex(ID_BYTES),
+        "inode": path.stat().st_ino,
+        "size": part.size,
+        "tag": part.tag,
+        "changed_ns": part.changed_ns,
+    }
     new = record.with_name(f"{record.name}.new")
     new.write_text(json.dumps(about) + "\n")
     new.rename(record)
+    copy = _Copy(path, **about)
     _write(copy, (0, len(part.data)), part.data)
     copy.held.add(0, len(part.data))
     return copy
@@ -236,33 +246,47 @@ def _recorded(path: Path) -> _Copy | None:
         text = record.read_bytes()
         known = text.rfind(b"\n") + 1
         about, *spans = text[:known].decode("ascii").splitlines()
-        copy = _Copy(path, **json.loads(about))
+        told, facts = json.loads(about), path.stat()
+        if (facts.st_ino, facts.st_size) != (told["inode"], told["size"]):
+            return None
+        os.truncate(record, known)
+        copy = _Copy(path, **told)
         for line in spans:
             start, end = line.split(" ")
             copy.held.add(int(start), int(end))
-        if not _is_there(copy) or path.stat().st_size != copy.size:
-            return None
-        os.truncate(record, known)
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, KeyError):
         return None
     return copy
 
 
 def _write(copy: _Copy, span: Span, data: bytes) -> None:
-    fd = os.open(copy.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        if os.fstat(fd).st_ino != copy.inode:
-            raise BegunAnew(f"the copy {copy.path.name} is another one by now")
+    """Write bytes, and then that they are there; what comes late for a removed copy meets no other."""
+    with _opened(copy) as (fd, record):
         view, place = memoryview(data), span[0]
         while view:
             count = os.pwrite(fd, view, place)
             view, place = view[count:], place + count
         os.fdatasync(fd)
+        point("sparse.after write")
+        os.write(record, b"%d %d\n" % span)
+
+
+@contextmanager
+def _opened(copy: _Copy) -> Iterator[tuple[int, int]]:
+    """The copy and its record. A record goes before its copy does, so it names the one that was there."""
+    opened: list[int] = []
+    try:
+        opened.append(os.open(copy.path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        opened.append(os.open(_record_of(copy.path), os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC))
+        about = os.pread(opened[1], ABOUT_BYTES_MAX, 0).partition(b"\n")[0]
+        if json.loads(about)["id"] != copy.id:
+            raise BegunAnew(f"the copy {copy.path.name} is another one by now")
+        yield opened[0], opened[1]
+    except FileNotFoundError:
+        raise BegunAnew(f"the copy {copy.path.name} was removed") from None
     finally:
-        os.close(fd)
-    point("sparse.after write")
-    with _record_of(copy.path).open("ab") as record:
-        record.write(b"%d %d\n" % span)
+        for descriptor in opened:
+            os.close(descriptor)
 
 
 def _make_whole(copy: _Copy, whole: Path, *, is_hashed: bool) -> None:

@@ -143,7 +143,7 @@ class Context:
             return None
 
         def fetch(start: int, end: int) -> list[tuple[int, int]]:
-            span = {"start": start, "end": end, "inode": told["inode"]}
+            span = {"start": start, "end": end, "copy": told["id"]}
             return [(begin, after) for begin, after in self._channel.ask({**question, **span})]
 
         return SparseCopy(Path(told["path"]), told["size"], told["changed_ns"], told["inode"], fetch)

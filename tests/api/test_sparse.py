@@ -1,0 +1,303 @@
+"""Sparse copies of a worker elsewhere: only what is asked for comes, once, from one version of the file."""
+
+import asyncio
+import contextlib
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from takeup import Pipeline
+from takeup.app import App
+from takeup.core.model import Lease
+from takeup.core.plan import NewJob
+from takeup.core.remote import PART_BYTES_MAX, digest_of
+from takeup.engine.clock import boot_clock
+from takeup.engine.holding import Holding
+from takeup.engine.remote.client import Client, FileChanged
+from takeup.engine.remote.patience import Patience
+from takeup.engine.remote.sparse import BegunAnew, Place, SparseCopies
+from tests.api.afar import Afar, Hire, hire
+from tests.api.conftest import served
+from tests.api.test_edge import refused
+
+__all__ = ["hire"]
+
+BLOCK = 4096
+SIZE = 1_000_000
+
+films = Pipeline("films", files=("source",))
+
+
+@films.stage()
+def only(ctx):
+    return {}
+
+
+class Counting(Client):
+    """A client that notes which bytes it was sent, and may be sent damaged ones."""
+
+    def __init__(self, url: str, key: str) -> None:
+        super().__init__(url, key)
+        self.parts: list[tuple[int, int]] = []
+        self.damaged = 0
+        self.gate = asyncio.Event()
+        """What is sent from the middle of a file waits for this."""
+        self.gate.set()
+
+    @contextlib.asynccontextmanager
+    async def get(
+        self, path: str, headers: Mapping[str, str]
+    ) -> AsyncIterator[tuple[Mapping[str, str], int, AsyncIterator[bytes]]]:
+        async with super().get(path, headers) as (told, status, blocks):
+            yield told, status, self._noted(told, blocks)
+
+    async def _noted(self, told: Mapping[str, str], blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        start, _, end = told["content-range"].removeprefix("bytes ").partition("/")[0].partition("-")
+        self.parts.append((int(start), int(end) + 1))
+        if int(start):
+            await self.gate.wait()
+        async for block in blocks:
+            if self.damaged:
+                self.damaged -= 1
+                yield bytes([block[0] ^ 1]) + block[1:]
+            else:
+                yield block
+
+
+@pytest.fixture
+async def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/takeup.db"
+
+
+@pytest.fixture
+async def address(app: App) -> AsyncIterator[str]:
+    async with served(app, films) as found:
+        yield found
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "film.mp4"
+    file.write_bytes(secrets.token_bytes(SIZE))
+    return file
+
+
+@pytest.fixture
+async def afar(app: App, hire: Hire, source: Path) -> Afar:
+    ids = await app.submit([NewJob(films, {"source": str(source)})])
+    await app.store.orchestrator.advance(ids)
+    return await hire("a")
+
+
+def held(lease: Lease) -> Holding:
+    return Holding(lease, 0, asked_at=boot_clock(), started_at=boot_clock())
+
+
+def place_of(lease: Lease, folder: Path) -> Place:
+    return Place(
+        f"/api/worker/tasks/{lease.task_id}/files/source", folder / "film.mp4", folder / "s" / "f.mp4"
+    )
+
+
+def copies_of(client: Client, block_bytes: int = BLOCK) -> SparseCopies:
+    return SparseCopies(client, Patience(boot_clock), block_bytes)
+
+
+async def test_parts_come_with_their_hash_and_of_one_version_only(afar: Afar, client, source: Path):
+    (lease,) = await afar.claim()
+    http: httpx2.AsyncClient = client(afar.key)
+    token = {"Takeup-Token": f"{lease.token.epoch}.{lease.token.nonce}"}
+    wanted = {**token, "Want-Content-Digest": "sha-256=1", "Range": "bytes=1000-4999"}
+    path = f"/api/worker/tasks/{lease.task_id}/files/source"
+    part = await http.get(path, headers=wanted)
+    assert (part.status_code, part.content) == (206, source.read_bytes()[1000:5000])
+    assert part.headers["content-digest"] == digest_of(part.content)
+    assert part.headers["content-range"] == f"bytes 1000-4999/{SIZE}"
+    again = {**wanted, "If-Match": part.headers["etag"]}
+    assert (await http.get(path, headers=again)).content == part.content
+    refused(await http.get(path, headers={**again, "Range": f"bytes={SIZE}-{SIZE + 5}"}), 416, "bad_range")
+    end = await http.get(path, headers={**again, "Range": f"bytes={SIZE - 7}-{SIZE + 5}"})
+    assert end.content == source.read_bytes()[-7:]
+    source.write_bytes(secrets.token_bytes(2 * PART_BYTES_MAX))
+    refused(await http.get(path, headers=again), 412, "file_changed")
+    large = await http.get(path, headers={**wanted, "Range": "bytes=0-999999999"})
+    assert len(large.content) == PART_BYTES_MAX
+    plain = await http.get(path, headers={**token, "Range": "bytes=1-2"})
+    assert (plain.status_code, "content-digest" in plain.headers) == (206, False)
+
+
+async def test_many_at_once_fetch_each_byte_once(afar: Afar, source: Path, tmp_path: Path):
+    (lease,) = await afar.claim()
+    client = Counting(afar.client.url, afar.key)
+    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
+    opened = await copies.open(held(lease), place)
+    assert opened
+    assert (opened.size, opened.changed_ns) == (SIZE, source.stat().st_mtime_ns)
+    luck = random.Random(3)
+    asked = [
+        (start, start + luck.randint(1, 60_000)) for start in (luck.randrange(400_000) for _ in range(30))
+    ]
+
+    async def ask(span: tuple[int, int]) -> None:
+        found = await copies.fetch(held(lease), place, copy_id=opened.id, span=span)
+        assert any(start <= span[0] and span[1] <= end for start, end in found)
+
+    await asyncio.gather(*map(ask, asked))
+    data, copy = source.read_bytes(), place.sparse.read_bytes()
+    assert len(copy) == SIZE
+    assert all(copy[start:end] == data[start:end] for start, end in asked)
+    bytes_sent = [byte for start, end in client.parts for byte in range(start, end)]
+    assert len(bytes_sent) == len(set(bytes_sent)), "no byte came twice"
+    assert len(bytes_sent) < SIZE / 2
+    assert place.sparse.stat().st_blocks * 512 < SIZE * 0.6
+    assert not place.whole.exists()
+    await copies.complete(held(lease), place, is_hashed=False)
+    assert place.whole.read_bytes() == data
+    assert place.whole.stat().st_mtime_ns == source.stat().st_mtime_ns
+    assert sum(end - start for start, end in client.parts) == SIZE
+    await client.close()
+
+
+async def test_a_process_begun_again_knows_what_is_there(afar: Afar, source: Path, tmp_path: Path):
+    (lease,) = await afar.claim()
+    client = Counting(afar.client.url, afar.key)
+    place = place_of(lease, tmp_path / "w")
+    copies = copies_of(client)
+    opened = await copies.open(held(lease), place)
+    assert opened
+    await copies.fetch(held(lease), place, copy_id=opened.id, span=(100_000, 300_000))
+    record = place.sparse.with_name(f".{place.sparse.name}.held")
+    record.write_bytes(record.read_bytes() + b"400000 50000")  # the power went while this was written
+    client.parts.clear()
+    again = copies_of(client)
+    assert await again.open(held(lease), place) == opened
+    assert await again.fetch(held(lease), place, copy_id=opened.id, span=(100_000, 300_000))
+    assert client.parts == []
+    await again.fetch(held(lease), place, copy_id=opened.id, span=(400_000, 500_000))
+    assert await copies_of(client).fetch(held(lease), place, copy_id=opened.id, span=(400_000, 500_000))
+    assert len(client.parts) == 1
+    assert place.sparse.read_bytes()[400_000:500_000] == source.read_bytes()[400_000:500_000]
+    record.write_bytes(b"nonsense\n")
+    assert await copies_of(client).open(held(lease), place) != opened, (
+        "what nobody can read counts as nothing"
+    )
+    await client.close()
+
+
+async def test_a_source_that_changed_in_between_is_refused(afar: Afar, source: Path, tmp_path: Path):
+    (lease,) = await afar.claim()
+    copies, place = copies_of(afar.client), place_of(lease, tmp_path / "w")
+    opened = await copies.open(held(lease), place)
+    assert opened
+    source.write_bytes(secrets.token_bytes(SIZE))
+    with pytest.raises(FileChanged):
+        await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
+    with pytest.raises(BegunAnew):
+        await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
+    anew = await copies.open(held(lease), place)
+    assert anew
+    assert anew.changed_ns == source.stat().st_mtime_ns != opened.changed_ns
+
+
+async def test_what_comes_late_for_a_copy_that_was_removed_meets_no_other(
+    afar: Afar, source: Path, tmp_path: Path
+):
+    (lease,) = await afar.claim()
+    client = Counting(afar.client.url, afar.key)
+    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
+    opened = await copies.open(held(lease), place)
+    assert opened
+    client.gate.clear()
+    late = asyncio.create_task(copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000)))
+    while len(client.parts) < 2:
+        await asyncio.sleep(0.01)
+    place.sparse.unlink()
+    source.write_bytes(secrets.token_bytes(SIZE))
+    anew = await copies.open(held(lease), place)
+    assert anew
+    assert anew.id != opened.id
+    client.gate.set()
+    with pytest.raises(BegunAnew):
+        await late
+    await copies.fetch(held(lease), place, copy_id=anew.id, span=(500_000, 600_000))
+    assert place.sparse.read_bytes()[500_000:600_000] == source.read_bytes()[500_000:600_000]
+    await client.close()
+
+
+async def test_damage_on_the_way_is_noticed_and_fetched_again(afar: Afar, source: Path, tmp_path: Path):
+    (lease,) = await afar.claim()
+    client = Counting(afar.client.url, afar.key)
+    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
+    opened = await copies.open(held(lease), place)
+    assert opened
+    client.damaged = 2
+    await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
+    assert client.damaged == 0
+    assert place.sparse.read_bytes()[500_000:600_000] == source.read_bytes()[500_000:600_000]
+    await client.close()
+
+
+async def test_a_small_file_is_fetched_whole(afar: Afar, tmp_path: Path):
+    (lease,) = await afar.claim()
+    assert await copies_of(afar.client, SIZE // 4).open(held(lease), place_of(lease, tmp_path)) is None
+
+
+KILLED = """
+import asyncio, sys
+from pathlib import Path
+from takeup.core.ids import Token
+from takeup.core.points import arm
+from takeup.testing import crash
+from tests.api import test_sparse as t
+from types import SimpleNamespace
+
+async def main(url, key, task_id, epoch, nonce, folder):
+    lease = SimpleNamespace(task_id=int(task_id), token=Token(int(epoch), nonce), lease_s=60.0)
+    copies, place = t.copies_of(t.Client(url, key)), t.place_of(lease, Path(folder))
+    opened = await copies.open(t.held(lease), place)
+    for start in range(100_000, 900_000, 100_000):
+        await copies.fetch(t.held(lease), place, copy_id=opened.id, span=(start, start + 50_000))
+
+crash.arm_from_environment({crash.VARIABLE: "sparse.after write#5"})
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_killed_while_it_fetches_it_goes_on_and_trusts_no_byte_that_is_not_there(
+    afar: Afar, source: Path, tmp_path: Path
+):
+    (lease,) = await afar.claim()
+    folder = tmp_path / "w"
+    token = (str(lease.task_id), str(lease.token.epoch), lease.token.nonce)
+    command = [sys.executable, "-c", KILLED, afar.client.url, afar.key, *token, str(folder)]
+    root = Path(__file__).parents[2]
+    ran = await asyncio.to_thread(
+        subprocess.run,
+        command,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        cwd=root,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == -signal.SIGKILL
+    client = Counting(afar.client.url, afar.key)
+    copies, place = copies_of(client), place_of(lease, folder)
+    opened = await copies.open(held(lease), place)
+    assert opened
+    assert client.parts == [], "the copy goes on"
+    for start in range(100_000, 900_000, 100_000):
+        await copies.fetch(held(lease), place, copy_id=opened.id, span=(start, start + 50_000))
+        assert (
+            place.sparse.read_bytes()[start : start + 50_000] == source.read_bytes()[start : start + 50_000]
+        )
+    fetched = [round(start / 100_000) for start, _ in client.parts]
+    assert fetched == [4, 5, 6, 7, 8], "three were recorded; the one that was being written comes again"
+    await client.close()
