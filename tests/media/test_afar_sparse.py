@@ -87,9 +87,9 @@ async def as_here(tmp_path: Path, source: Path) -> None:
     assert contents(tmp_path / "out") == contents(tmp_path / "here" / "streams" / "0")
 
 
-@pytest.mark.parametrize("ending", ["mp4", pytest.param("ts", marks=pytest.mark.long)])
+@pytest.mark.parametrize(("ending", "most"), [("mp4", 1.4), pytest.param("ts", 1.7, marks=pytest.mark.long)])
 async def test_each_fetches_about_its_share(
-    server: Server, sent: Counter[str], tools: Tools, tmp_path: Path, ending: str
+    server: Server, sent: Counter[str], tools: Tools, tmp_path: Path, ending: str, most: float
 ):
     source = await asyncio.to_thread(long_source, tools, tmp_path / f"long.{ending}")
     size = source.stat().st_size
@@ -108,9 +108,10 @@ async def test_each_fetches_about_its_share(
                 for file in (tmp_path / name).rglob("sparse/**/*")
                 if file.suffix in (".mp4", ".mkv")
             )
-            assert held < size * min(share * 1.3 + 0.15, 0.95)
+            assert held < size * min(share * most + 0.15, 0.95)
     assert size > 15_000_000
-    assert sum(sent.values()) < size * 1.4, "little came twice: the head, and what was read ahead"
+    twice = "little came twice: the head, what was read ahead, and what lies before a place that is sought"
+    assert sum(sent.values()) < size * most, twice
     assert max(sent.values()) < size * 0.95
     await as_here(tmp_path, source)
 

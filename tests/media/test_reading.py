@@ -1,6 +1,7 @@
 """A child that reads a sparse copy sees the file: every way to read waits for the bytes."""
 
 import asyncio
+import errno
 import secrets
 import sys
 from collections.abc import Callable
@@ -76,9 +77,8 @@ async def test_what_lies_between_is_left_out_and_little_is_fetched_ahead(file: P
     ended = await python(code, holed.copy, tmp_path)
     assert ended.exit_code == 0, ended.stderr
     read_bytes = 2000 + 20 * 32768
-    assert read_bytes <= holed.held.total <= read_bytes * 1.3
+    assert read_bytes <= holed.held.total <= read_bytes * 1.2
     assert holed.held.missing(SIZE - 1000, SIZE) == []
-    assert len(holed.asked) < 16, "in few parts"
     assert holed.path.stat().st_blocks * 512 < SIZE // 2
 
 
@@ -90,6 +90,15 @@ async def test_bytes_that_cannot_be_fetched_end_it_whatever_the_child_makes_of_i
     )
     with pytest.raises(Unfetched, match="gone"):
         await python("try: f.read(10)\nexcept OSError: print('never mind')", copy, tmp_path)
+
+
+async def test_a_full_disk_stays_a_full_disk(file: Path, tmp_path: Path):
+    holed = Holed(file, tmp_path / "copy" / "file")
+    full = told(0, OSError(errno.ENOSPC, "no space"))
+    copy = SparseCopy(holed.path, SIZE, 0, holed.path.stat().st_ino, full)
+    with pytest.raises(OSError, match="no space") as caught:
+        await python("f.read(10)", copy, tmp_path)
+    assert caught.value.errno == errno.ENOSPC
 
 
 async def test_another_copy_of_the_same_name_is_refused(file: Path, tmp_path: Path):

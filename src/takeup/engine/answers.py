@@ -41,7 +41,7 @@ class Answers:
                 answer = {"value": await self._inputs(holding, question)}
             encode(answer)
         except (TakeupError, OSError) as error:
-            answer = {"error": str(error)}
+            answer = {"error": str(error), "errno": getattr(error, "errno", None)}
         self._runners.tell(runner, {"op": "answer", "n": question["n"], **answer})
 
     async def _sparse(self, holding: Holding, brief: Brief, question: Frame) -> Any:
