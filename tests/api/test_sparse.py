@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import httpx2
@@ -19,6 +20,8 @@ from takeup.app import App
 from takeup.core.model import Lease
 from takeup.core.plan import NewJob
 from takeup.core.remote import PART_BYTES_MAX, digest_of
+from takeup.core.spans import Span
+from takeup.engine.carrier import Opened
 from takeup.engine.clock import boot_clock
 from takeup.engine.holding import Holding
 from takeup.engine.remote.client import Client, FileChanged
@@ -134,115 +137,117 @@ async def test_parts_come_with_their_hash_and_of_one_version_only(afar: Afar, cl
     assert (plain.status_code, "content-digest" in plain.headers) == (206, False)
 
 
-async def test_many_at_once_fetch_each_byte_once(afar: Afar, source: Path, tmp_path: Path):
+@dataclass
+class Begun:
+    """A copy of which the first block is here."""
+
+    holding: Holding
+    client: Counting
+    copies: SparseCopies
+    place: Place
+    opened: Opened
+
+    async def fetch(self, start: int, end: int, copies: SparseCopies | None = None) -> list[Span]:
+        """By these copies, or those that began it."""
+        by = copies or self.copies
+        return await by.fetch(self.holding, self.place, copy_id=self.opened.id, span=(start, end))
+
+    async def open(self, copies: SparseCopies | None = None) -> Opened:
+        found = await (copies or self.copies).open(self.holding, self.place)
+        assert found
+        return found
+
+    def held(self, start: int, end: int) -> bytes:
+        return self.place.sparse.read_bytes()[start:end]
+
+
+@pytest.fixture
+async def begun(afar: Afar, tmp_path: Path) -> AsyncIterator[Begun]:
     (lease,) = await afar.claim()
     client = Counting(afar.client.url, afar.key)
     copies, place = copies_of(client), place_of(lease, tmp_path / "w")
     opened = await copies.open(held(lease), place)
     assert opened
-    assert (opened.size, opened.changed_ns) == (SIZE, source.stat().st_mtime_ns)
+    yield Begun(held(lease), client, copies, place, opened)
+    await client.close()
+
+
+async def test_many_at_once_fetch_each_byte_once(begun: Begun, source: Path):
+    place, parts = begun.place, begun.client.parts
+    assert (begun.opened.size, begun.opened.changed_ns) == (SIZE, source.stat().st_mtime_ns)
     luck = random.Random(3)
     asked = [
         (start, start + luck.randint(1, 60_000)) for start in (luck.randrange(400_000) for _ in range(30))
     ]
 
-    async def ask(span: tuple[int, int]) -> None:
-        found = await copies.fetch(held(lease), place, copy_id=opened.id, span=span)
+    async def ask(span: Span) -> None:
+        found = await begun.fetch(*span)
         assert any(start <= span[0] and span[1] <= end for start, end in found)
 
     await asyncio.gather(*map(ask, asked))
     data, copy = source.read_bytes(), place.sparse.read_bytes()
     assert len(copy) == SIZE
     assert all(copy[start:end] == data[start:end] for start, end in asked)
-    bytes_sent = [byte for start, end in client.parts for byte in range(start, end)]
+    bytes_sent = [byte for start, end in parts for byte in range(start, end)]
     assert len(bytes_sent) == len(set(bytes_sent)), "no byte came twice"
     assert len(bytes_sent) < SIZE / 2
     assert place.sparse.stat().st_blocks * 512 < SIZE * 0.6
     assert not place.whole.exists()
-    await copies.complete(held(lease), place, is_hashed=False)
+    await begun.copies.complete(begun.holding, place, is_hashed=False)
     assert place.whole.read_bytes() == data
     assert place.whole.stat().st_mtime_ns == source.stat().st_mtime_ns
-    assert sum(end - start for start, end in client.parts) == SIZE
-    await client.close()
+    assert sum(end - start for start, end in parts) == SIZE
 
 
-async def test_a_process_begun_again_knows_what_is_there(afar: Afar, source: Path, tmp_path: Path):
-    (lease,) = await afar.claim()
-    client = Counting(afar.client.url, afar.key)
-    place = place_of(lease, tmp_path / "w")
-    copies = copies_of(client)
-    opened = await copies.open(held(lease), place)
-    assert opened
-    await copies.fetch(held(lease), place, copy_id=opened.id, span=(100_000, 300_000))
-    record = place.sparse.with_name(f".{place.sparse.name}.held")
+async def test_a_process_begun_again_knows_what_is_there(begun: Begun, source: Path):
+    await begun.fetch(100_000, 300_000)
+    record = begun.place.sparse.with_name(f".{begun.place.sparse.name}.held")
     record.write_bytes(record.read_bytes() + b"400000 50000")  # the power went while this was written
-    client.parts.clear()
-    again = copies_of(client)
-    assert await again.open(held(lease), place) == opened
-    assert await again.fetch(held(lease), place, copy_id=opened.id, span=(100_000, 300_000))
-    assert client.parts == []
-    await again.fetch(held(lease), place, copy_id=opened.id, span=(400_000, 500_000))
-    assert await copies_of(client).fetch(held(lease), place, copy_id=opened.id, span=(400_000, 500_000))
-    assert len(client.parts) == 1
-    assert place.sparse.read_bytes()[400_000:500_000] == source.read_bytes()[400_000:500_000]
+    begun.client.parts.clear()
+    again = copies_of(begun.client)
+    assert await begun.open(again) == begun.opened
+    assert await begun.fetch(100_000, 300_000, again)
+    assert begun.client.parts == []
+    await begun.fetch(400_000, 500_000, again)
+    assert await begun.fetch(400_000, 500_000, copies_of(begun.client))
+    assert len(begun.client.parts) == 1
+    assert begun.held(400_000, 500_000) == source.read_bytes()[400_000:500_000]
     record.write_bytes(b"nonsense\n")
-    assert await copies_of(client).open(held(lease), place) != opened, (
-        "what nobody can read counts as nothing"
-    )
-    await client.close()
+    assert await begun.open(copies_of(begun.client)) != begun.opened, "what nobody can read counts as nothing"
 
 
-async def test_a_source_that_changed_in_between_is_refused(afar: Afar, source: Path, tmp_path: Path):
-    (lease,) = await afar.claim()
-    copies, place = copies_of(afar.client), place_of(lease, tmp_path / "w")
-    opened = await copies.open(held(lease), place)
-    assert opened
+async def test_a_source_that_changed_in_between_is_refused(begun: Begun, source: Path):
     source.write_bytes(secrets.token_bytes(SIZE))
     with pytest.raises(FileChanged):
-        await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
+        await begun.fetch(500_000, 600_000)
     with pytest.raises(BegunAnew):
-        await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
-    anew = await copies.open(held(lease), place)
-    assert anew
-    assert anew.changed_ns == source.stat().st_mtime_ns != opened.changed_ns
+        await begun.fetch(500_000, 600_000)
+    anew = await begun.open()
+    assert anew.changed_ns == source.stat().st_mtime_ns != begun.opened.changed_ns
 
 
-async def test_what_comes_late_for_a_copy_that_was_removed_meets_no_other(
-    afar: Afar, source: Path, tmp_path: Path
-):
-    (lease,) = await afar.claim()
-    client = Counting(afar.client.url, afar.key)
-    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
-    opened = await copies.open(held(lease), place)
-    assert opened
-    client.gate.clear()
-    late = asyncio.create_task(copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000)))
-    while len(client.parts) < 2:
+async def test_what_comes_late_for_a_copy_that_was_removed_meets_no_other(begun: Begun, source: Path):
+    begun.client.gate.clear()
+    late = asyncio.create_task(begun.fetch(500_000, 600_000))
+    while len(begun.client.parts) < 2:
         await asyncio.sleep(0.01)
-    place.sparse.unlink()
+    begun.place.sparse.unlink()
     source.write_bytes(secrets.token_bytes(SIZE))
-    anew = await copies.open(held(lease), place)
-    assert anew
-    assert anew.id != opened.id
-    client.gate.set()
+    anew = await begun.open()
+    assert anew.id != begun.opened.id
+    begun.client.gate.set()
     with pytest.raises(BegunAnew):
         await late
-    await copies.fetch(held(lease), place, copy_id=anew.id, span=(500_000, 600_000))
-    assert place.sparse.read_bytes()[500_000:600_000] == source.read_bytes()[500_000:600_000]
-    await client.close()
+    begun.opened = anew
+    await begun.fetch(500_000, 600_000)
+    assert begun.held(500_000, 600_000) == source.read_bytes()[500_000:600_000]
 
 
-async def test_damage_on_the_way_is_noticed_and_fetched_again(afar: Afar, source: Path, tmp_path: Path):
-    (lease,) = await afar.claim()
-    client = Counting(afar.client.url, afar.key)
-    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
-    opened = await copies.open(held(lease), place)
-    assert opened
-    client.damaged = 2
-    await copies.fetch(held(lease), place, copy_id=opened.id, span=(500_000, 600_000))
-    assert client.damaged == 0
-    assert place.sparse.read_bytes()[500_000:600_000] == source.read_bytes()[500_000:600_000]
-    await client.close()
+async def test_damage_on_the_way_is_noticed_and_fetched_again(begun: Begun, source: Path):
+    begun.client.damaged = 2
+    await begun.fetch(500_000, 600_000)
+    assert begun.client.damaged == 0
+    assert begun.held(500_000, 600_000) == source.read_bytes()[500_000:600_000]
 
 
 async def test_a_small_file_is_fetched_whole(afar: Afar, tmp_path: Path):

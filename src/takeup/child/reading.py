@@ -20,13 +20,13 @@ from pathlib import Path
 
 from takeup.child import calls
 from takeup.child.sparse import SparseCopy, Unfetched
+from takeup.core.errors import DISK_FULL
 from takeup.core.spans import Span, Spans
 
 RECEIVE, ANSWER, IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 QUESTION, REPLY = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 GO_ON = 1
 WAIT_MS = 1000
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 AHEAD_SHARE = 8
 """An eighth of what was read in a row is fetched ahead: little is fetched in vain, and not in many parts."""
 AHEAD_BYTES_MAX = 4 << 20
