@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from takeup.core.plan import NewJob
 from takeup.engine.enrolment import enrol
+from takeup.engine.remote.cache import Cache
 from takeup.media.tools import Tools
 from takeup.pipelines.transcode import transcode
 from tests.cli.conftest import environment
@@ -109,6 +110,12 @@ async def test_each_fetches_about_its_share(
                 if file.suffix in (".mp4", ".mkv")
             )
             assert held < size * min(share * most + 0.15, 0.95)
+        data = tmp_path / "first"
+        cache = Cache(
+            first.source, data / "artifacts", data / "scratch", jobs_held=list, bytes_max=int(size * 0.95)
+        )
+        await cache.run_once()
+        assert list(data.rglob("sparse/*")), "a hole takes no room"
     assert size > 15_000_000
     twice = "little came twice: the head, what was read ahead, and what lies before a place that is sought"
     assert sum(sent.values()) < size * most, twice

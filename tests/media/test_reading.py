@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import platform
 import secrets
 import sys
 from collections.abc import Callable
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from takeup.child.guard import Guard
+from takeup.child import bubblewrap, calls
+from takeup.child.guard import BEST_EFFORT, Guard
 from takeup.child.run import Watch, run_child
 from takeup.child.sparse import SparseCopy, Unfetched
 from takeup.child.trial import can_wait
@@ -39,9 +41,11 @@ def file(tmp_path: Path) -> Path:
     return made
 
 
-async def python(code: str, copy: SparseCopy, folder: Path, watch: Watch | None = None):
+async def python(
+    code: str, copy: SparseCopy, folder: Path, watch: Watch | None = None, sandbox: str = BEST_EFFORT
+):
     reads = (copy.path, Path(sys.base_prefix), Path(sys.prefix))
-    guard = Guard(reads=reads, writes=(folder,), sparse=copy)
+    guard = Guard(reads=reads, writes=(folder,), sandbox=sandbox, sparse=copy)
     start = f"import mmap, os, sys; f = open({str(copy.path)!r}, 'rb', buffering=0)\n"
     return await run_child([sys.executable, "-I", "-c", start + code], guard=guard, cwd=folder, watch=watch)
 
@@ -55,8 +59,9 @@ def told(size: int, error: BaseException | None = None) -> Callable[[int, int], 
     return fetch
 
 
-async def test_this_machine_can():
-    assert await can_wait()
+@pytest.mark.parametrize("sandbox", ["best-effort", "off", "bubblewrap"])
+async def test_this_machine_can(sandbox: str):
+    assert await can_wait(sandbox) == (sandbox != "bubblewrap" or bubblewrap.works())
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -67,6 +72,15 @@ async def test_every_way_to_read_waits_for_the_bytes(file: Path, tmp_path: Path,
     assert bytes.fromhex(ended.stdout) == file.read_bytes()[PLACE : PLACE + COUNT]
     if way in ("read", "pread"):
         assert holed.held.total < SIZE // 10, "no more than was read, and a little ahead"
+
+
+@pytest.mark.parametrize("name", ["io_submit", "io_uring_setup"])
+async def test_who_waits_cannot_read_in_ways_that_nobody_sees(file: Path, tmp_path: Path, name: str):
+    holed = Holed(file, tmp_path / "copy" / "file")
+    number = calls.UNSEEN[platform.machine()][name]
+    code = f"import ctypes\nc = ctypes.CDLL(None, use_errno=True)\nc.syscall({number}, 0, 0, 0)"
+    ended = await python(f"{code}\nprint(ctypes.get_errno())", holed.copy, tmp_path, sandbox="off")
+    assert ended.stdout == f"{errno.EPERM}\n"
 
 
 async def test_what_lies_between_is_left_out_and_little_is_fetched_ahead(file: Path, tmp_path: Path):

@@ -45,6 +45,11 @@ READING = {
     },
 }  # fmt: skip
 """All calls by which bytes of a file are reached, but for `mmap`, which is for memory as a rule."""
+UNSEEN = {
+    "x86_64": {"io_submit": 209, "io_uring_setup": 425},
+    "aarch64": {"io_submit": 2, "io_uring_setup": 425},
+}
+"""Calls that read in a way which shows nothing of where; who is to wait has to do without them."""
 MMAP = {"x86_64": 9, "aarch64": 222}
 SECCOMP = {"x86_64": 317, "aarch64": 277}
 
@@ -69,8 +74,10 @@ def reading(machine: str | None = None) -> bytes:
     machine = machine or platform.machine()
     if machine not in MACHINES:
         return b""
-    tell, allow = _step(RETURN, TELL), _step(RETURN, ALLOW)
+    tell, allow, refuse = (_step(RETURN, what) for what in (TELL, ALLOW, REFUSE | errno.EPERM))
     lines = _own_numbers(machine)
+    for number in UNSEEN[machine].values():
+        lines += [_step(EQUAL, number, no=1), refuse]
     for number in READING[machine].values():
         lines += [_step(EQUAL, number, no=1), tell]
     lines += [_step(EQUAL, MMAP[machine], yes=1), allow, _step(LOAD, FIFTH_ARGUMENT_AT)]
