@@ -27,6 +27,7 @@ from takeup.engine.holding import Holding
 from takeup.engine.remote.client import Client, FileChanged
 from takeup.engine.remote.patience import Patience
 from takeup.engine.remote.sparse import BegunAnew, Place, SparseCopies
+from takeup.testing.proxy import Chances, FaultProxy
 from tests.api.afar import Afar, Hire, hire
 from tests.api.conftest import served
 from tests.api.test_edge import refused
@@ -248,6 +249,25 @@ async def test_damage_on_the_way_is_noticed_and_fetched_again(begun: Begun, sour
     await begun.fetch(500_000, 600_000)
     assert begun.client.damaged == 0
     assert begun.held(500_000, 600_000) == source.read_bytes()[500_000:600_000]
+
+
+async def test_over_a_bad_line_all_that_is_held_is_right(
+    afar: Afar, address: str, source: Path, tmp_path: Path
+):
+    (lease,) = await afar.claim()
+    host, port = address.removeprefix("http://").split(":")
+    line = FaultProxy(host, int(port), Chances(cut=0.15, lose_answer=0.15), 5)
+    client = Client(await line.start(), afar.key)
+    copies, place = copies_of(client), place_of(lease, tmp_path / "w")
+    opened = await copies.open(held(lease), place)
+    assert opened
+    asked = [(start, start + 30_000) for start in range(0, SIZE, 100_000)]
+    await asyncio.gather(*(copies.fetch(held(lease), place, copy_id=opened.id, span=span) for span in asked))
+    assert line.counts["cut"] + line.counts["lose_answer"] > 1
+    data, copy = source.read_bytes(), place.sparse.read_bytes()
+    assert all(copy[start:end] == data[start:end] for start, end in asked)
+    await client.close()
+    await line.close()
 
 
 async def test_a_small_file_is_fetched_whole(afar: Afar, tmp_path: Path):
