@@ -51,12 +51,8 @@ def _sandbox(settings: Settings) -> Finding:
 
 async def _sparse(settings: Settings) -> Finding:
     if await can_wait(settings.sandbox):
-        return Finding(
-            "ok", "sparse copies", "ffmpeg waits for what it reads; of a server's file no more comes"
-        )
-    return Finding(
-        "ok", "sparse copies", "not here: a worker elsewhere would fetch files of its server whole"
-    )
+        return Finding("ok", "sparse", "ffmpeg waits for what it reads; of a server's file no more comes")
+    return Finding("ok", "sparse", "not here: a worker elsewhere would fetch files of its server whole")
 
 
 def _encoders(found: Abilities) -> Finding:
