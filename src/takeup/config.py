@@ -21,13 +21,13 @@ NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
 DAYS_MAX = 36_500
 PORT_MAX = 65_535
-MIB = 1 << 20
+KIB, MIB = 1 << 10, 1 << 20
 SECRET_CHARS_MIN = 16
 ADDRESS = re.compile(r"https?://[\w.-]+(:\d{1,5})?\Z|https?://\[[0-9a-fA-F:]+\](:\d{1,5})?\Z")
 ABOVE_ZERO = (
-    "worker_batch", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb", "upload_expiry_hours",
-    "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout", "connections_max",
-    "pull_lease", "pull_timeout",
+    "worker_batch", "worker_block_kb", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb",
+    "upload_expiry_hours", "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout",
+    "connections_max", "pull_lease", "pull_timeout",
 )  # fmt: skip
 """With 0 of these nothing would ever be done."""
 CHOICES = {
@@ -116,6 +116,9 @@ class Settings:
     worker_claim_wait: float = setting(20.0, "How long a claim waits at the server for work.", "s")
     worker_cache_gb: float = setting(
         50.0, "What a worker elsewhere keeps of the files of jobs it has nothing of just now.", "GB"
+    )
+    worker_block_kb: int = setting(
+        256, "In steps of what size such a worker fetches what it reads of a source.", "KB"
     )
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")

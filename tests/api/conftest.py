@@ -73,11 +73,12 @@ async def app(
 
 
 @asynccontextmanager
-async def served(app: App) -> AsyncIterator[str]:
+async def served(app: App, pipeline: Pipeline = flow) -> AsyncIterator[str]:
     """Answers over this database; yields at which address."""
     stop = asyncio.Event()
     opened = listen("127.0.0.1", 0)
-    api = build_api(app, {"flow": flow}, {"flow": flow, "pair": pair})
+    offered = {pipeline.name: pipeline}
+    api = build_api(app, offered, {**offered, "pair": pair})
     running = asyncio.create_task(serve(api, opened, stop))
     yield f"http://127.0.0.1:{opened.getsockname()[1]}"
     stop.set()

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from fastapi import FastAPI
 
 from takeup.api.build import build_api
 from takeup.api.listening import listen, serve
@@ -41,7 +42,7 @@ class Server:
     folder: Path
 
     @asynccontextmanager
-    async def worker(self, name: str) -> AsyncIterator[RemoteWorker]:
+    async def worker(self, name: str, slots: int = 1) -> AsyncIterator[RemoteWorker]:
         """One elsewhere, in a folder of its own."""
         _, key = await enrol(self.app.store, name)
         settings = load(
@@ -54,7 +55,7 @@ class Server:
             },
         )
         make_folder(settings.data_dir)
-        async with remote_worker(settings, PIPELINES, [PIPELINE], slots=1) as afar:
+        async with remote_worker(settings, PIPELINES, [PIPELINE], slots=slots) as afar:
             running = asyncio.create_task(afar.worker.run())
             yield afar
             afar.stop()
@@ -82,15 +83,19 @@ async def server(
 
 
 @asynccontextmanager
-async def served(folder: Path, url: str) -> AsyncIterator[Server]:
+async def served(
+    folder: Path, url: str, prepare: Callable[[FastAPI], None] = lambda _: None
+) -> AsyncIterator[Server]:
     settings = load(os.environ, {"database_url": url, "data_dir": folder / "server"})
     make_folder(settings.data_dir)
     async with open_app(settings) as app:
         stop = asyncio.Event()
         opened = listen("127.0.0.1", 0)
+        api = build_api(app, PIPELINES)
+        prepare(api)
         own = app.worker([PIPELINE], worker_id="own", slots=1, stages=on_this_disk(PIPELINES))
         running = [
-            asyncio.create_task(serve(build_api(app, PIPELINES), opened, stop)),
+            asyncio.create_task(serve(api, opened, stop)),
             asyncio.create_task(run_loops(app.job_loops(), stop)),
             asyncio.create_task(own.run()),
         ]

@@ -179,7 +179,8 @@ async def test_a_source_that_changed_after_its_plan_is_not_encoded(make: Make, t
     context = SimpleNamespace(
         spec={"source": str(source)},
         file=lambda _: source,
-        inputs={"plan": SimpleNamespace(path=tmp_path.joinpath)},
+        sparse=lambda *_: None,
+        inputs=SimpleNamespace(only=lambda *_: SimpleNamespace(path=tmp_path.joinpath)),
         output=tmp_path.joinpath,
         stage="encode",
         segment=0,

@@ -1,7 +1,9 @@
 """The files of a worker that is elsewhere: what its tasks need, and what they made; all under the token."""
 
 import asyncio
+import os
 import re
+from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -10,6 +12,7 @@ from pydantic import BaseModel
 from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
+from takeup.api.parts import hashed_part
 from takeup.api.problems import refusals
 from takeup.api.strict import StrictRoute
 from takeup.api.worker_calls import WorkerCaller, receiving_of, worker_of
@@ -27,7 +30,7 @@ from takeup.core.remote import (
 from takeup.media import serving
 
 TOKEN = re.compile(rf"([1-9][0-9]{{0,18}})\.([0-9a-f]{{{2 * NONCE_BYTES}}})\Z")
-FETCH = {**PARTS, **LOOK, **refusals(409, 416)}
+FETCH = {**PARTS, **LOOK, **refusals(409, 412, 416)}
 
 router = APIRouter(prefix="/api/worker/tasks", tags=["worker"], route_class=StrictRoute)
 TaskId = Annotated[int, Path(ge=1, le=2**63 - 1)]
@@ -59,15 +62,18 @@ def held_of(task_id: int, token: str) -> Held:
 async def input_file(
     request: Request, caller: WorkerCaller, task_id: TaskId, key: str, token: TokenHeader
 ) -> Response:
-    """A file that an earlier stage of the job made, or a part of it (`Range`); its ETag is its SHA-256."""
+    """A file that an earlier stage of the job made, or a part of it (`Range`); its ETag is its SHA-256.
+
+    With `Want-Content-Digest` the part comes with its own hash, and is at most 4 MiB; with `If-Match` it is
+    refused (412) if the file is another one.
+    """
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
     found = await app_of(request).store.worker.file_of_job(task.job_id, key)
     if found is None:
         raise NotFound("no stage of this job made such a file")
     path = await receiving.output(found.key)
-    told = await asyncio.to_thread(serving.download, path, path.name, dict(request.headers), tag=found.sha256)
-    return await file_response(told)
+    return await _file(request, path, path.stat(), found.sha256)
 
 
 @router.get("/{task_id}/files/{name}", responses=FETCH, response_class=Response)
@@ -78,15 +84,23 @@ async def spec_file(
     name: Annotated[str, Path(max_length=64)],
     token: TokenHeader,
 ) -> Response:
-    """A file that the job's spec names, such as its source, or a part of it (`Range`)."""
+    """A file that the job's spec names, such as its source; parts are sent as of any input."""
     receiving = receiving_of(request)
     task = await receiving.held(worker_of(caller), held_of(task_id, token))
     path = await receiving.named_file(task, name)
-    changed_ns = path.stat().st_mtime_ns
-    told = await asyncio.to_thread(serving.download, path, path.name, dict(request.headers))
-    answer = await file_response(told)
-    answer.headers[CHANGED_HEADER] = str(changed_ns)
+    facts = path.stat()
+    answer = await _file(request, path, facts, f"{facts.st_size}-{facts.st_mtime_ns}")
+    answer.headers[CHANGED_HEADER] = str(facts.st_mtime_ns)
     return answer
+
+
+async def _file(request: Request, path: FilePath, facts: os.stat_result, tag: str) -> Response:
+    """The file or a part of it; `tag` names its content."""
+    part = await hashed_part(request, path, facts, tag)
+    if part is not None:
+        return part
+    told = await asyncio.to_thread(serving.download, path, path.name, dict(request.headers), tag=tag)
+    return await file_response(told)
 
 
 @router.get("/{task_id}/outputs", responses={**LOOK, **refusals(409)})

@@ -11,6 +11,7 @@ from typing import Literal
 
 from takeup.child import bubblewrap, calls, launch
 from takeup.child.programs import started_with
+from takeup.child.sparse import SparseCopy
 from takeup.core.errors import TakeupError
 
 Confinement = Literal["limits", "landlock", "bubblewrap"]
@@ -56,16 +57,23 @@ class Guard:
     """Parts of the machine that it works with, or folders of them; what is not there is passed over."""
     sandbox: str = BEST_EFFORT
     """As the setting of this name."""
+    sparse: SparseCopy | None = None
+    """What it reads of this file is fetched first."""
 
-    def around(self, argv: tuple[str, ...], cwd: Path | None = None) -> tuple[str, ...]:
-        """The command behind the launcher, which gives up rights and then becomes the command."""
+    def around(
+        self, argv: tuple[str, ...], cwd: Path | None = None, line: int | None = None
+    ) -> tuple[str, ...]:
+        """The command behind the launcher, which gives up rights and then becomes the command.
+
+        With a line, whoever holds its other end is asked before anything is read.
+        """
         runs = started_with(Path(argv[0]))
         if confinement(self.sandbox) != "bubblewrap":
-            return self._launched(argv, runs, os.getpid())
+            return self._launched(argv, runs, os.getpid(), line)
         reads = (Path(launch.__file__), *runs, *self.reads)
         return (
             *bubblewrap.around(reads, self.writes, cwd or Path.cwd(), self.devices),
-            *self._launched(argv, runs, bubblewrap.PARENT),
+            *self._launched(argv, runs, bubblewrap.PARENT, line),
         )
 
     def exit_code(self, code: int) -> int:
@@ -74,7 +82,9 @@ class Guard:
         is_signal = number in TOLD_SIGNALS and confinement(self.sandbox) == "bubblewrap"
         return -number if is_signal else code
 
-    def _launched(self, argv: tuple[str, ...], runs: tuple[Path, ...], parent: int) -> tuple[str, ...]:
+    def _launched(
+        self, argv: tuple[str, ...], runs: tuple[Path, ...], parent: int, line: int | None
+    ) -> tuple[str, ...]:
         limits = self.limits
         order = {
             "parent": parent,
@@ -91,6 +101,7 @@ class Guard:
             "writes": [str(path) for path in self.writes],
             "devices": [str(path) for path in self.devices],
             "filter": calls.program().hex(),
+            "reading": line and {"line": line, "call": calls.seccomp(), "filter": calls.reading().hex()},
         }
         return (sys.executable, "-I", "-S", launch.__file__, json.dumps(order), *argv)
 

@@ -6,12 +6,13 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal
 
 from takeup.child.guard import Guard, dying_with_us
+from takeup.child.reading import reading
 
 TAIL_BYTES = 64 * 1024
 READ_BYTES = 1 << 16
@@ -49,13 +50,26 @@ class Watch:
         self.wall_s = wall_s
         self._clock = clock
         self._at = self._begun = clock()
+        self._is_held_up = False
 
     def beat(self) -> None:
         """It got on."""
         self._at = self._clock()
 
+    @contextlib.contextmanager
+    def held_up(self) -> Iterator[None]:
+        """Meanwhile it cannot get on, through no fault of its own."""
+        self._is_held_up = True
+        try:
+            yield
+        finally:
+            self.beat()
+            self._is_held_up = False
+
     def verdict(self) -> Stopped:
         """Whether it has been silent or busy for too long."""
+        if self._is_held_up:
+            self.beat()
         now = self._clock()
         if self.stall_s is not None and now - self._at > self.stall_s:
             return "stalled"
@@ -103,6 +117,7 @@ async def run_child(
     `env` is added to our environment; a guarded child gets nothing but that. With `stdout` its output goes to
     that file and is not kept.
     """
+    watch = watch or Watch()
     argv = tuple(str(part) for part in command)
     if not argv:
         raise ValueError("a step needs a command")
@@ -111,17 +126,32 @@ async def run_child(
     if found is None:
         raise FileNotFoundError(f"the command {argv[0]!r} is not installed or not on PATH")
     begun = time.monotonic()
-    process = await asyncio.create_subprocess_exec(
-        *(guard.around((found, *argv[1:]), cwd) if guard else dying_with_us(argv)),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=stdout if stdout is not None else asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=cwd,
-        env=whole_env,
-        process_group=0,
-    )
-    out, err = Tail(on_line), Tail(on_line)
-    watching = asyncio.create_task(_keep_watch(process.pid, watch or Watch()))
+    with reading(guard.sparse if guard else None, watch.held_up) as reads:
+        line = reads.line.fileno() if reads else None
+        process = await asyncio.create_subprocess_exec(
+            *(guard.around((found, *argv[1:]), cwd, line) if guard else dying_with_us(argv)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=stdout if stdout is not None else asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=cwd,
+            env=whole_env,
+            process_group=0,
+            pass_fds=() if line is None else (line,),
+        )
+        if reads:
+            reads.start()
+        out, err = Tail(on_line), Tail(on_line)
+        code, stopped = await _to_its_end(process, out, err, watch)
+    duration_ms = int((time.monotonic() - begun) * 1000)
+    code = guard.exit_code(code) if guard else code
+    return Ended(argv, code, out.text(), err.text(), duration_ms, stopped)
+
+
+async def _to_its_end(
+    process: asyncio.subprocess.Process, out: Tail, err: Tail, watch: Watch
+) -> tuple[int, Stopped]:
+    """Read what a child says until it is gone; how it ended, and why we ended it, if we did."""
+    watching = asyncio.create_task(_keep_watch(process.pid, watch))
     try:
         await asyncio.gather(_drain(process.stdout, out), _drain(process.stderr, err))
         code = await process.wait()
@@ -134,10 +164,7 @@ async def run_child(
         with contextlib.suppress(asyncio.CancelledError):
             await watching
     kill_group(process.pid)  # what the command left behind in its group
-    duration_ms = int((time.monotonic() - begun) * 1000)
-    stopped = watching.result() if not watching.cancelled() else ""
-    code = guard.exit_code(code) if guard else code
-    return Ended(argv, code, out.text(), err.text(), duration_ms, stopped)
+    return code, watching.result() if not watching.cancelled() else ""
 
 
 def kill_group(group: int) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 
 from takeup.child.guard import NoSandbox, confinement
+from takeup.child.trial import can_wait
 from takeup.cli.finding import Finding
 from takeup.config import Settings
 from takeup.core.errors import TakeupError
@@ -26,6 +27,7 @@ async def check_media(settings: Settings) -> AsyncIterator[Finding]:
     yield Finding("ok", "filters", ", ".join(found.filters))
     yield await _vmaf(binaries)
     yield _sandbox(settings)
+    yield await _sparse(settings)
 
 
 async def _vmaf(binaries: Binaries) -> Finding:
@@ -45,6 +47,12 @@ def _sandbox(settings: Settings) -> Finding:
         return Finding("warn", "sandbox", f"limits alone: {why}", NoSandbox.help)
     room = "bubblewrap and " if level == "bubblewrap" else ""
     return Finding("ok", "sandbox", f"limits, {room}Landlock: ffmpeg sees its own files and no network")
+
+
+async def _sparse(settings: Settings) -> Finding:
+    if await can_wait(settings.sandbox):
+        return Finding("ok", "sparse", "ffmpeg waits for what it reads; of a server's file no more comes")
+    return Finding("ok", "sparse", "not here: a worker elsewhere would fetch files of its server whole")
 
 
 def _encoders(found: Abilities) -> Finding:

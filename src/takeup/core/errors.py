@@ -1,5 +1,10 @@
 """The error tree: each error knows whether to try again, its HTTP status and what the reader can do."""
 
+import errno
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says where there is no room: the machine's trouble, not the work's."""
+
 
 class TakeupError(Exception):
     """The root; `code` is stable, `help` says what to do."""

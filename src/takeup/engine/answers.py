@@ -1,12 +1,12 @@
 """Answers what a stage asks: what the stages before it made, and where its files are."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from takeup.core.errors import TakeupError
 from takeup.core.model import Brief, InputPage
-from takeup.engine.carrier import Carrier
+from takeup.engine.carrier import Carrier, Named
 from takeup.engine.holding import Holding
 from takeup.engine.loop import Breaker
 from takeup.engine.runners import Runner, Runners
@@ -35,17 +35,28 @@ class Answers:
         try:
             if "file" in question:
                 answer = {"value": str(await self._carrier.fetch(holding, brief, question["file"]))}
+            elif "sparse" in question:
+                answer = {"value": await self._sparse(holding, brief, question)}
             else:
                 answer = {"value": await self._inputs(holding, question)}
             encode(answer)
         except (TakeupError, OSError) as error:
-            answer = {"error": str(error)}
+            answer = {"error": str(error), "errno": getattr(error, "errno", None)}
         self._runners.tell(runner, {"op": "answer", "n": question["n"], **answer})
+
+    async def _sparse(self, holding: Holding, brief: Brief, question: Frame) -> Any:
+        """Open a sparse copy, or fetch a span of one."""
+        named = Named(question["sparse"], is_output=question.get("is_output", False))
+        if "copy" not in question:
+            opened = await self._carrier.open_sparse(holding, brief, named)
+            return opened and {**opened._asdict(), "path": str(opened.path)}
+        span = question["start"], question["end"]
+        return await self._carrier.fetch_span(holding, brief, named, copy_id=question["copy"], span=span)
 
     async def _inputs(self, holding: Holding, question: Frame) -> Mapping[str, Any]:
         page = await self._read(holding, question)
         if question["stage"] != holding.lease.stage:  # what failed before may be gone, and is made again
-            await self._carrier.bring(holding, page)
+            await self._carrier.bring(holding, _of_names(page, question["names"]))
         made = [{"segment": m.segment, "result": m.result, "files": m.files} for m in page.made]
         return {"made": made, "after": page.after}
 
@@ -60,3 +71,11 @@ class Answers:
                     raise
                 log.warning("inputs not read yet", **holding.about, error=str(error))
                 await asyncio.sleep(breaker.fail())
+
+
+def _of_names(page: InputPage, names: Sequence[str] | None) -> InputPage:
+    """The page with no other files than those of these names."""
+    if names is None:
+        return page
+    few = (m._replace(files={n: key for n, key in m.files.items() if n in names}) for m in page.made)
+    return page._replace(made=tuple(few))

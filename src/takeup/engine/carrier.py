@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from takeup.artifacts.layout import TaskFolder, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.core.errors import InvalidInput, NotFound, TakeupError
 from takeup.core.model import Brief, Fate, InputPage
 from takeup.core.points import point
+from takeup.core.spans import Span
 from takeup.engine.holding import Holding
 from takeup.engine.reporter import Ending
 from takeup.engine.source import Source
@@ -22,6 +23,24 @@ INPUT_LOOK_S = 0.05
 log = logger("carrier")
 
 
+class Named(NamedTuple):
+    """A file of a job: by its name in the spec, or by the key of an output of an earlier stage."""
+
+    name: str
+    is_output: bool
+
+
+class Opened(NamedTuple):
+    """A sparse copy."""
+
+    path: Path
+    size: int
+    changed_ns: int
+    inode: int
+    id: str
+    """Of this very copy: numbers of inodes are used again."""
+
+
 class Carrier(Protocol):
     """Brings what a task needs and takes what it made."""
 
@@ -31,6 +50,16 @@ class Carrier(Protocol):
 
     async def fetch(self, holding: Holding, brief: Brief, name: str) -> Path:
         """The local file that the spec of the job names so."""
+        ...
+
+    async def open_sparse(self, holding: Holding, brief: Brief, named: Named) -> Opened | None:
+        """A copy of a file of which only what is asked for is fetched; None if it is here or must be."""
+        ...
+
+    async def fetch_span(
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
+    ) -> list[Span]:
+        """Let these bytes be in that very copy; what of it is here then, around them."""
         ...
 
     async def take(self, ending: Ending) -> None:
@@ -69,6 +98,16 @@ class LocalCarrier:
         if not isinstance(place, str) or not place:
             raise InvalidInput(f"the spec names no file as {name!r}")
         return Path(place)
+
+    async def open_sparse(self, holding: Holding, brief: Brief, named: Named) -> Opened | None:
+        """The file is here."""
+
+    async def fetch_span(
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
+    ) -> list[Span]:
+        """Nobody was told of such a copy."""
+        del holding, brief, copy_id, span
+        raise InvalidInput(f"there is no sparse copy of {named.name} here")
 
     async def take(self, ending: Ending) -> None:
         """The outputs are where they belong."""

@@ -1,7 +1,6 @@
 """Outputs that come from elsewhere: staged under their token, sealed, published by the winner only."""
 
 import asyncio
-import errno
 import os
 import shutil
 import stat
@@ -17,7 +16,7 @@ from takeup.artifacts.files import walk
 from takeup.artifacts.layout import TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
-from takeup.core.errors import Conflict, InvalidInput, LeaseLost, NotFound, TakeupError
+from takeup.core.errors import DISK_FULL, Conflict, InvalidInput, LeaseLost, NotFound, TakeupError
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask
 from takeup.core.pipeline import Pipeline
@@ -29,7 +28,6 @@ from takeup.telemetry.logs import logger
 
 LOOKS_MAX, LOOK_S = 40, 0.05
 FILE_MODE = 0o644
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 log = logger("receiving")
 

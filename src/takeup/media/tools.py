@@ -137,7 +137,7 @@ class Tools:
     ) -> Ended:
         cpu_s = math.ceil((watch.wall_s or WALL_S_MAX) * (os.cpu_count() or 1))
         limits = replace(self.limits, cpu_s=cpu_s, file_bytes=bytes_max)
-        guard = Guard(limits, (source.path,), tuple(writes), devices, self.sandbox)
+        guard = Guard(limits, (source.path,), tuple(writes), devices, self.sandbox, source.sparse)
         ended = await self.run((tool, *arguments), guard=guard, env=ENVIRONMENT, watch=watch, **options)
         if ended.exit_code != 0 or ended.stopped:
             raise failure(ended, file_bytes=bytes_max)

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from takeup.child.run import Ended
+from takeup.child.trial import can_wait
 from takeup.config import load as load_settings
 from takeup.core.errors import InvalidSpec
 from takeup.media.errors import MediaError
 from takeup.media.index import Index
 from takeup.media.plan import Plan
-from takeup.media.source import Source, look_at
+from takeup.media.source import Source, look_at, look_at_sparse
 from takeup.media.tools import Tools, tools_of
 
 PLAN = "plan.json"
@@ -65,14 +66,29 @@ class Stored:
 
 def stored_plan(ctx: Any) -> Stored:
     """The plan of this job."""
-    return Stored.load(ctx.inputs["plan"].path(PLAN))
+    return Stored.load(ctx.inputs.only("plan", PLAN).path(PLAN))
 
 
 def planned_source(ctx: Any, stored: Stored) -> Source:
     """The source, if it is still what was planned for."""
     if stored.is_copied:
-        return look_at(ctx.inputs["plan"].path(COPY))
-    source = handed_in(ctx)
+        return look_at(ctx.inputs.only("plan", COPY).path(COPY))
+    return _unchanged(handed_in(ctx), stored)
+
+
+async def source_in_parts(ctx: Any, stored: Stored, tools: Tools) -> Source:
+    """The same; a worker elsewhere fetches only what is read of it, if it can make a tool wait for that."""
+    copy = ctx.sparse(COPY, "plan") if stored.is_copied else ctx.sparse("source")
+    if copy is not None and not await can_wait(tools.sandbox):
+        ctx.log.warning("no tool can be made to wait for what it reads here; the source is fetched whole")
+        copy = None
+    if copy is None:
+        return planned_source(ctx, stored)
+    source = look_at_sparse(copy)
+    return source if stored.is_copied else _unchanged(source, stored)
+
+
+def _unchanged(source: Source, stored: Stored) -> Source:
     if stored.source != source.version:
         raise MediaError(f"{source.path.name} was changed after its plan was made; submit it again")
     return source
@@ -86,7 +102,7 @@ def handed_in(ctx: Any) -> Source:
 
 def known_frames(ctx: Any) -> Index | None:
     """The frames of the source as they were read for the plan; None if it has no picture."""
-    files: list[Path] = ctx.inputs["plan"].paths(FRAMES)
+    files: list[Path] = ctx.inputs.only("plan", FRAMES).paths(FRAMES)
     return Index.from_json(json.loads(files[0].read_text("utf-8"))) if files else None
 
 

@@ -31,6 +31,7 @@ from takeup.stages.planned import (
     names_of,
     planned_source,
     seconds_of,
+    source_in_parts,
     stored_plan,
     text_of,
     tools_for,
@@ -153,7 +154,8 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
         done = min(progress.frames, segment.count)
         ctx.progress(100 * done / segment.count, f"{done} of {segment.count} frames")
 
-    tools, source = tools_for(ctx), planned_source(ctx, stored)
+    tools = tools_for(ctx)
+    source = await source_in_parts(ctx, stored, tools)
     recipes = former.pictures(tools.binaries, stored, stored.stages[ctx.stage], segment)
     kept = await asyncio.to_thread(former.keep, ctx, recipes)
     missing = [rung.name for rung in picture.rungs if encode.name_of(rung) not in kept]
@@ -167,7 +169,10 @@ async def encode_segment(ctx: Any) -> dict[str, Any]:
 async def encode_sound(ctx: Any) -> dict[str, Any]:
     """Make every sound track, each in one piece."""
     stored = stored_plan(ctx)
-    tools, source, whole = tools_for(ctx), planned_source(ctx, stored), stored.plan
+    tools, whole = tools_for(ctx), stored.plan
+    if not whole.sounds:
+        return {"tracks": 0, "loudness": {}, former.RECIPES: {}}  # a source that nobody reads is not fetched
+    source = planned_source(ctx, stored)
     recipes = former.sounds(tools.binaries, stored)
     kept = await asyncio.to_thread(former.keep, ctx, recipes)
     loudness = {name: ctx.former.result["loudness"][name] for name in kept}

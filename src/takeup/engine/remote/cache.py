@@ -16,6 +16,8 @@ from takeup.telemetry.logs import logger
 KEEP_S = 600.0
 """Files of a job that this worker has nothing of are kept so long: its next task may come any moment."""
 BATCH = 500
+BLOCK_BYTES = 512
+"""What the kernel counts the room of a file in."""
 
 log = logger("cache")
 
@@ -82,4 +84,5 @@ class Cache:
                     continue
                 facts = [file.stat() for file in folder.rglob("*") if file.is_file()]
                 used_at = max([folder.stat().st_mtime, *(max(f.st_atime, f.st_ctime) for f in facts)])
-                yield used_at, sum(f.st_size for f in facts), folder
+                # of a sparse copy only what it holds takes room; a whole file may be the same by another name
+                yield used_at, sum(f.st_blocks * BLOCK_BYTES // f.st_nlink for f in facts), folder

@@ -6,39 +6,41 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from pathlib import Path
-from typing import TypeVar
 from urllib.parse import quote
 
 from takeup.artifacts.layout import check_name, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.core.errors import Conflict, InvalidInput, TakeupError
 from takeup.core.model import Artifact, Brief, Completion, InputPage
-from takeup.core.remote import CHANGED_HEADER, LENGTH_HEADER, OFFSET_HEADER, TOKEN_HEADER
-from takeup.engine.carrier import is_visible
+from takeup.core.remote import CHANGED_HEADER, LENGTH_HEADER, OFFSET_HEADER
+from takeup.core.spans import Span
+from takeup.engine.carrier import Named, Opened, is_visible
 from takeup.engine.holding import Holding
-from takeup.engine.loop import Breaker
 from takeup.engine.remote.client import BLOCK_BYTES, Client, ServerUnavailable
+from takeup.engine.remote.patience import Patience, tell, token_of
+from takeup.engine.remote.sparse import Place, SparseCopies
 from takeup.engine.reporter import Ending
-from takeup.telemetry.logs import logger
 
 TASKS = "/api/worker/tasks"
 SOURCES = ".sources"
+SPARSE = "sparse"
 PART = ".part"
 AT_ONCE = 4
 """So many files of one task are on their way at the same time."""
 NEWS_EVERY_BYTES = 16 << 20
-_T = TypeVar("_T")
-
-log = logger("carrier")
 
 
 class RemoteCarrier:
     """Carries files between this machine and the server, under the token of the task they are for."""
 
-    def __init__(self, client: Client, artifacts: LocalArtifacts, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, client: Client, artifacts: LocalArtifacts, clock: Callable[[], float], *, block_bytes: int
+    ) -> None:
+        """Of large sources no more is fetched than what is read of them, in steps of `block_bytes`."""
         self._client = client
         self._artifacts = artifacts
-        self._clock = clock
+        self._patience = Patience(clock)
+        self._sparse = SparseCopies(client, self._patience, block_bytes)
         self._coming: dict[Path, asyncio.Lock] = {}
 
     async def bring(self, holding: Holding, page: InputPage) -> None:
@@ -48,37 +50,74 @@ class RemoteCarrier:
         await _some_at_once([self._bring(holding, key) for key in missing])
 
     async def _bring(self, holding: Holding, key: str) -> None:
-        place, name = split_key(key)
-        path = self._artifacts.root / place / name
-        address = f"{TASKS}/{holding.lease.task_id}/inputs/{quote(key)}"
-        await self._fetch(holding, address, path, is_hashed=True)
+        place = self._place_of_output(holding, key)
+        await self._fetch(
+            holding, place, is_hashed=True, in_parts=await asyncio.to_thread(place.sparse.exists)
+        )
 
     async def fetch(self, holding: Holding, brief: Brief, name: str) -> Path:
         """A copy of the file, of the same size and time, so that it counts as the same."""
-        suffix = Path(str(brief.spec.get(name, ""))).suffix
-        check_name(f"{name}{suffix}")
-        path = self._artifacts.root / SOURCES / holding.lease.job_id / f"{name}{suffix}"
-        await self._fetch(
-            holding, f"{TASKS}/{holding.lease.task_id}/files/{quote(name)}", path, is_hashed=False
-        )
-        return path
+        place = self._place_of_file(holding, brief, name)
+        await self._fetch(holding, place, is_hashed=False, in_parts=True)
+        return place.whole
 
-    async def _fetch(self, holding: Holding, address: str, path: Path, *, is_hashed: bool) -> None:
+    async def open_sparse(self, holding: Holding, brief: Brief, named: Named) -> Opened | None:
+        """A copy of which only what is read will be fetched; None if all of it is here or soon will be."""
+        place = self._place(holding, brief, named)
+        if not await asyncio.to_thread(_is_missing, place.whole):
+            return None
+        return await self._sparse.open(holding, place)
+
+    async def fetch_span(
+        self, holding: Holding, brief: Brief, named: Named, *, copy_id: str, span: Span
+    ) -> list[Span]:
+        """Fetch what is missing of these bytes."""
+        return await self._sparse.fetch(
+            holding, self._place(holding, brief, named), copy_id=copy_id, span=span
+        )
+
+    def _place(self, holding: Holding, brief: Brief, named: Named) -> Place:
+        if named.is_output:
+            return self._place_of_output(holding, named.name)
+        return self._place_of_file(holding, brief, named.name)
+
+    def _place_of_output(self, holding: Holding, key: str) -> Place:
+        place, name = split_key(key)
+        sources = self._artifacts.root / SOURCES / holding.lease.job_id
+        address = f"{TASKS}/{holding.lease.task_id}/inputs/{quote(key)}"
+        _, _, *parts = place.split("/")
+        return Place(
+            address, self._artifacts.root / place / name, sources.joinpath(SPARSE, ".".join(parts), name)
+        )
+
+    def _place_of_file(self, holding: Holding, brief: Brief, name: str) -> Place:
+        suffix = Path(str(brief.spec.get(name, ""))).suffix
+        file = check_name(f"{name}{suffix}")
+        sources = self._artifacts.root / SOURCES / holding.lease.job_id
+        address = f"{TASKS}/{holding.lease.task_id}/files/{quote(name)}"
+        return Place(address, sources / file, sources / SPARSE / file)
+
+    async def _fetch(self, holding: Holding, place: Place, *, is_hashed: bool, in_parts: bool) -> None:
         """Fetch a file once, whoever else waits for it; go on where a transfer broke off."""
-        async with self._coming.setdefault(path, asyncio.Lock()):
+        async with self._coming.setdefault(place.whole, asyncio.Lock()):
             try:
-                if await asyncio.to_thread(_is_missing, path):
-                    await self._patiently(
-                        holding, lambda: self._fetch_part(holding, address, path, is_hashed=is_hashed)
-                    )
+                if not await asyncio.to_thread(_is_missing, place.whole):
+                    return
+                if in_parts and await self._sparse.open(holding, place):
+                    await self._sparse.complete(holding, place, is_hashed=is_hashed)
+                    return
+                await self._patience(
+                    holding,
+                    lambda: self._fetch_part(holding, place.address, place.whole, is_hashed=is_hashed),
+                )
             finally:
-                self._coming.pop(path, None)
+                self._coming.pop(place.whole, None)
 
     async def _fetch_part(self, holding: Holding, address: str, path: Path, *, is_hashed: bool) -> None:
         part = path.with_name(f".{path.name}{PART}")
         tag_file = path.with_name(f".{path.name}{PART}.tag")
         here = part.stat().st_size if part.exists() and tag_file.exists() else 0
-        headers = _token(holding)
+        headers = token_of(holding)
         if here:
             headers |= {"Range": f"bytes={here}-", "If-Range": tag_file.read_text()}
         try:
@@ -110,7 +149,7 @@ class RemoteCarrier:
                 size += len(block)
                 if size - said >= NEWS_EVERY_BYTES:
                     said = size
-                    _tell(
+                    tell(
                         holding,
                         f"fetching {part.name.strip('.').removesuffix(PART)}: {size} of {length} bytes",
                     )
@@ -121,8 +160,8 @@ class RemoteCarrier:
         if not isinstance(report, Completion) or not report.artifacts:
             return
         address = f"{TASKS}/{holding.lease.task_id}/outputs"
-        told = await self._patiently(
-            holding, lambda: self._client.call("GET", address, headers=_token(holding))
+        told = await self._patience(
+            holding, lambda: self._client.call("GET", address, headers=token_of(holding))
         )
         sizes: dict[str, int] = told["files"]
         await _some_at_once(
@@ -137,7 +176,7 @@ class RemoteCarrier:
 
         async def once() -> None:
             nonlocal offset
-            headers = _token(holding) | {OFFSET_HEADER: str(offset), LENGTH_HEADER: str(file.size_bytes)}
+            headers = token_of(holding) | {OFFSET_HEADER: str(offset), LENGTH_HEADER: str(file.size_bytes)}
             try:
                 place = f"{address}/{quote(file.name)}"
                 await self._client.put(place, self._read(holding, path, offset, file.size_bytes), headers)
@@ -145,12 +184,12 @@ class RemoteCarrier:
                 offset = await self._arrived(holding, address, file)
                 raise
 
-        await self._patiently(holding, once, and_conflicts=True)
+        await self._patience(holding, once, and_conflicts=True)
 
     async def _arrived(self, holding: Holding, address: str, file: Artifact) -> int:
         """How much of a file is there; a guess if nobody answers, which is corrected by the next refusal."""
         try:
-            told = await self._client.call("GET", address, headers=_token(holding))
+            told = await self._client.call("GET", address, headers=token_of(holding))
         except TakeupError:
             return 0
         size = int(told["files"].get(file.name, 0))
@@ -165,36 +204,11 @@ class RemoteCarrier:
                 size += len(block)
                 if size - said >= NEWS_EVERY_BYTES:
                     said = size
-                    _tell(holding, f"sending {path.name}: {size} of {length} bytes")
+                    tell(holding, f"sending {path.name}: {size} of {length} bytes")
 
     def keep(self, ending: Ending) -> None:
         """The server published them; here they are of no use any more."""
         self._artifacts.drop(ending.holding.folder)
-
-    async def _patiently(
-        self, holding: Holding, call: Callable[[], Awaitable[_T]], *, and_conflicts: bool = False
-    ) -> _T:
-        """Try again for as long as the lease is trusted."""
-        breaker = Breaker(last_s=5.0)
-        while True:
-            try:
-                return await call()
-            except TakeupError as error:
-                may_pass = error.retryable or (and_conflicts and type(error) is Conflict)
-                if not may_pass or holding.stopping is not None or self._clock() >= holding.trusted_until:
-                    raise
-                log.warning("a file is not carried yet", **holding.about, error=str(error))
-                await asyncio.sleep(breaker.fail())
-
-
-def _token(holding: Holding) -> dict[str, str]:
-    token = holding.lease.token
-    return {TOKEN_HEADER: f"{token.epoch}.{token.nonce}"}
-
-
-def _tell(holding: Holding, note: str) -> None:
-    """That bytes move is progress."""
-    holding.note, holding.has_news = note, True
 
 
 async def _some_at_once(works: list[Awaitable[None]]) -> None:

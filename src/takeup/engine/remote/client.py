@@ -32,6 +32,12 @@ class Mangled(InvalidInput):
     retryable = True
 
 
+class FileChanged(Conflict):
+    """A file is not the one any more of which a part was fetched before."""
+
+    help = "Leave the file of a job alone until the job is done, or submit it again."
+
+
 class AllRefused(Conflict):
     """Every report of a call was refused; the answers say why."""
 
@@ -144,6 +150,8 @@ def _check(answer: httpx2.Response) -> None:
     if status == HTTPStatus.CONFLICT:
         kind = LeaseLost if told.get("code") == "lease_lost" else Conflict
         raise kind(detail, advice=advice)
+    if status == HTTPStatus.PRECONDITION_FAILED:
+        raise FileChanged(detail, advice=advice)
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise ServerUnavailable(detail, advice=advice)
     if told.get("code") == "bad_upload":

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from takeup import __version__
-from takeup.config import MIB, Settings
+from takeup.config import KIB, MIB, Settings
 from takeup.core.errors import InvalidInput, TakeupError
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import PROTOCOL
@@ -78,7 +78,9 @@ async def remote_worker(
             source,
             told,
             Bell(),
-            carrier=lambda artifacts: RemoteCarrier(client, artifacts, boot_clock),
+            carrier=lambda artifacts: RemoteCarrier(
+                client, artifacts, boot_clock, block_bytes=settings.worker_block_kb * KIB
+            ),
         )
         cache = Cache(
             source,

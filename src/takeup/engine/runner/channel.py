@@ -109,7 +109,9 @@ class Channel:
         answer = self._waiting.get(frame["n"])
         if answer is None:
             return
-        if "error" in frame:
+        if frame.get("errno"):
+            answer.set_exception(OSError(frame["errno"], frame["error"]))
+        elif "error" in frame:
             answer.set_exception(RuntimeError(frame["error"]))
         else:
             answer.set_result(frame["value"])

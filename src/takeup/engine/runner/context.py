@@ -15,11 +15,12 @@ from takeup.artifacts.layout import TaskFolder, check_name, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.child.run import Ended, run_child
+from takeup.child.sparse import SparseCopy
 from takeup.core.ids import new_id
 from takeup.core.model import Brief
 from takeup.core.report import check_percent
 from takeup.engine.runner.channel import Channel
-from takeup.engine.runner.inputs import Input, Inputs, Made
+from takeup.engine.runner.inputs import Input, Inputs, Made, Names
 from takeup.engine.runner.steps import StepFailed
 from takeup.engine.wire import Start
 
@@ -128,6 +129,25 @@ class Context:
         question = {"id": self.task_id, "epoch": self.folder.epoch, "file": name}
         return Path(self._channel.ask(question))
 
+    def sparse(self, name: str, stage: str | None = None) -> SparseCopy | None:
+        """The same file, or what a needed stage made by this name, without fetching it; None if it is here.
+
+        It can be read by a command with a guard that knows of it: there each read waits for its bytes.
+        """
+        question: dict[str, Any] = {"id": self.task_id, "epoch": self.folder.epoch, "sparse": name}
+        if stage is not None:
+            question["sparse"] = self._ask(stage, ())[0]["files"][name]
+            question["is_output"] = True
+        told = self._channel.ask(question)
+        if told is None:
+            return None
+
+        def fetch(start: int, end: int) -> list[tuple[int, int]]:
+            span = {"start": start, "end": end, "copy": told["id"]}
+            return [(begin, after) for begin, after in self._channel.ask({**question, **span})]
+
+        return SparseCopy(Path(told["path"]), told["size"], told["changed_ns"], told["inode"], fetch)
+
     @property
     def scratch(self) -> Path:
         """A directory of this attempt alone, removed when it ends."""
@@ -200,25 +220,21 @@ class Context:
             raise StepFailed(step)
         return step
 
-    def _fetch(self, stage: str) -> Input:
-        return Input(
-            stage,
-            [
-                Made(
-                    row["segment"],
-                    row["result"],
-                    {name: self._artifacts.open_path(key) for name, key in row["files"].items()},
-                )
-                for row in self._ask(stage)
-            ],
-        )
+    def _fetch(self, stage: str, names: Names) -> Input:
+        made = []
+        for row in self._ask(stage, names):
+            keys = {name: key for name, key in row["files"].items() if names is None or name in names}
+            paths = {name: self._artifacts.open_path(key) for name, key in keys.items()}
+            made.append(Made(row["segment"], row["result"], paths))
+        return Input(stage, made)
 
-    def _ask(self, stage: str) -> list[Any]:
-        """What the worker knows of the finished tasks of a stage."""
+    def _ask(self, stage: str, names: Names = None) -> list[Any]:
+        """What the worker knows of the finished tasks of a stage; the files of these names are here then."""
         made: list[Any] = []
         after: int | None = -2
+        about = {"id": self.task_id, "epoch": self.folder.epoch, "stage": stage, "names": names}
         while after is not None:
-            question = {"id": self.task_id, "epoch": self.folder.epoch, "stage": stage, "after": after}
+            question = {**about, "after": after}
             page = self._channel.ask(question)
             made += page["made"]
             after = page["after"]

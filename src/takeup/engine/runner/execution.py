@@ -1,7 +1,6 @@
 """Runs the tasks that a runner was given and reports how each ended."""
 
 import asyncio
-import errno
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -15,7 +14,7 @@ from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
 from takeup.artifacts.scratch import Scratch
 from takeup.core.budget import ASKED_AGAIN
-from takeup.core.errors import InvalidInput, InvalidResult, NotFound, TakeupError
+from takeup.core.errors import DISK_FULL, InvalidInput, InvalidResult, NotFound, TakeupError
 from takeup.core.model import Artifact, Brief
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
 from takeup.core.plan import segments_of
@@ -26,7 +25,6 @@ from takeup.engine.runner.channel import Channel
 from takeup.engine.runner.context import Context
 from takeup.engine.wire import Frame, Start
 
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 GROUPS_MAX = 10
 OWN = f"{Path(__file__).parents[2]}{os.sep}"
 LIBRARY = f"{Path(os.__file__).parent}{os.sep}"

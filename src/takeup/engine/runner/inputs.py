@@ -7,6 +7,9 @@ from typing import Any
 
 from takeup.core.errors import InvalidInput
 
+Names = tuple[str, ...] | None
+"""Of files; None is all there are."""
+
 
 @dataclass(frozen=True, slots=True)
 class Made:
@@ -60,20 +63,27 @@ class Input:
 class Inputs(Mapping[str, Input]):
     """The inputs by stage name; each is fetched once."""
 
-    def __init__(self, stages: Sequence[str], fetch: Callable[[str], Input]) -> None:
-        """`fetch` asks the worker for one stage's outputs."""
+    def __init__(self, stages: Sequence[str], fetch: Callable[[str, Names], Input]) -> None:
+        """`fetch` asks the worker for one stage's outputs, with all files or those of these names."""
         self._stages = tuple(stages)
         self._fetch = fetch
-        self._known: dict[str, Input] = {}
+        self._known: dict[tuple[str, Names], Input] = {}
 
     def __getitem__(self, stage: str) -> Input:
         """The outputs of a stage that this one needs."""
+        return self._of(stage, None)
+
+    def only(self, stage: str, *names: str) -> Input:
+        """The same with no other files than these: a worker elsewhere does not fetch the rest."""
+        return self._of(stage, names)
+
+    def _of(self, stage: str, names: Names) -> Input:
         if stage not in self._stages:
             known = ", ".join(self._stages) or "nothing"
             raise KeyError(f"this stage does not need {stage!r}; it needs: {known}")
-        if stage not in self._known:
-            self._known[stage] = self._fetch(stage)
-        return self._known[stage]
+        if (stage, names) not in self._known:
+            self._known[stage, names] = self._fetch(stage, names)
+        return self._known[stage, names]
 
     def __iter__(self) -> Iterator[str]:
         """The names of the stages that this one needs."""
