@@ -39,6 +39,8 @@ class PullStore:
 
     async def take(self, *, limit: int, lease_s: float) -> list[Pull]:
         """Take what is due."""
+        if not await self._driver.read(pulls.has_due):
+            return []
         return await self._driver.run(pulls.take, limit, lease_s)
 
     async def beat(self, pull: Pull, now: Beat, *, lease_s: float) -> bool:

@@ -56,6 +56,11 @@ def page(user_id: str, before: Pull | None, limit_count: int) -> Op[list[Pull]]:
     return [pull_from(row) for row in rows]
 
 
+def has_due() -> Op[bool]:
+    """Whether there is anything to take."""
+    return bool((yield query("pulls_to_take")))
+
+
 def take(limit_count: int, lease_s: float) -> Op[list[Pull]]:
     """Take what is due, and what was left by somebody who is gone."""
     yield query("overdue_pulls")

@@ -18,6 +18,11 @@ SELECT * FROM pulls
 WHERE user_id = :user_id AND created_at <= :before_at AND (created_at < :before_at OR id < :before_id)
 ORDER BY created_at DESC, id DESC LIMIT :limit_count;
 
+-- name: pulls_to_take
+-- Looked at again and again, mostly for nothing: without the lock that writers want.
+SELECT id FROM pulls WHERE (status = 'WAITING' AND available_at <= {now}) OR (status = 'RUNNING' AND lease_expires_at <= {now})
+LIMIT 1;
+
 -- name: overdue_pulls
 -- Whoever held them died, or hears nothing of the database; that is no fault of theirs.
 UPDATE pulls SET status = 'WAITING', lease_expires_at = NULL, available_at = {now}
