@@ -1,10 +1,7 @@
-"""`takeup serve` as a process of its own: on a port that stays, killed and begun again as a test wants."""
+"""A server with its data in a folder, or on a small disk, and what a test asks of it from outside."""
 
 import json
-import os
 import re
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,19 +12,16 @@ from typing import Any
 
 import httpx2
 
-from tests.cli.conftest import environment
+from tests.serving import LOOK_S, TAKEUP, WAIT_S, Process, free_port
 from tests.small_disk import SmallDisk
 
-WAIT_S = 60.0
-LOOK_S = 0.02
 ASK = """import json, sqlite3, sys
 with sqlite3.connect(sys.argv[1], timeout=30) as connection:
     print(json.dumps(connection.execute(sys.argv[2]).fetchall()))
 """
-COMMAND = [sys.executable, "-m", "takeup.cli.main"]
 
 
-class Server:
+class Server(Process):
     """One server in a folder; what it logs lies beside its data."""
 
     def __init__(
@@ -40,52 +34,29 @@ class Server:
         **settings: object,
     ) -> None:
         """`disk` is one that only the server sees; `data` is its folder, on that or beside it."""
-        self.folder = folder
         self.data = data or folder / "data"
-        self.log = folder / "server.log"
-        self._disk = disk
-        self._before = disk.entering if disk else []
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.address = f"http://127.0.0.1:{self.port}"
+        self._disk = disk
         self._options = [*options, "--port", str(self.port), "--data", str(self.data)]
         self._options += ["--database", database] if database else []
         self._file = Path(database.removeprefix("sqlite:///")) if database else self.data / "takeup.db"
         named = {f"TAKEUP_{name.upper()}": str(value) for name, value in settings.items()}
-        self.environment = environment(TAKEUP_LOG_FORMAT="json", no_proxy="*", **named)
-        self.process: subprocess.Popen[bytes] | None = None
+        named |= {"TAKEUP_LOG_FORMAT": "json", "no_proxy": "*"}
+        super().__init__(folder, "server", "serve", *self._options, **named)
+        if disk:
+            self.on(disk)
 
     def start(self) -> None:
         """Begin, and wait until it answers."""
-        with self.log.open("ab") as said:
-            self.process = subprocess.Popen(
-                [*self._before, *COMMAND, "serve", *self._options],
-                cwd=self.folder,
-                env=self.environment,
-                stdout=said,
-                stderr=said,
-            )
-        until(self._answers, "the server answers", self.process)
+        super().start()
+        until(self._answers, "the server answers", self)
 
     def _answers(self) -> bool:
         try:
             return httpx2.get(f"{self.address}/health", trust_env=False, timeout=2).is_success
         except httpx2.HTTPError:
             return False
-
-    def kill(self) -> None:
-        """As hard as it goes."""
-        assert self.process
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-
-    def stop(self) -> None:
-        """Hand everything back and end."""
-        if self.process is not None and self.process.poll() is None:
-            for _ in range(2):
-                self.process.send_signal(signal.SIGTERM)
-            self.process.wait(WAIT_S)
 
     def key(self, role: str = "operator") -> str:
         """A key that opens it."""
@@ -94,7 +65,7 @@ class Server:
     def run(self, *command: str) -> str:
         """What another command says to the same database; it must end well."""
         told = subprocess.run(
-            [*self._before, *COMMAND, *command, *self._options[self._options.index("--data") :]],
+            [*self.prefix, *TAKEUP, *command, *self._options[self._options.index("--data") :]],
             cwd=self.folder,
             env=self.environment,
             capture_output=True,
@@ -123,7 +94,7 @@ class Server:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """What stands in its embedded database."""
         asked = subprocess.run(
-            [*self._before, sys.executable, "-c", ASK, str(self._file), query],
+            [*self.prefix, sys.executable, "-c", ASK, str(self._file), query],
             capture_output=True,
             check=True,
             timeout=WAIT_S,
@@ -132,15 +103,15 @@ class Server:
 
     def lines(self) -> list[dict[str, Any]]:
         """What it logged."""
-        told = re.findall(rb"^\{.*\}$", self.log.read_bytes(), re.MULTILINE)
+        told = re.findall(r"^\{.*\}$", self.said, re.MULTILINE)
         return [json.loads(line) for line in told]
 
 
-def until(holds: Any, words: str, process: subprocess.Popen[bytes] | None = None) -> Any:
+def until(holds: Any, words: str, process: Process | None = None) -> Any:
     """Wait until this is true, and answer with it."""
     end = time.monotonic() + WAIT_S
     while not (found := holds()):
-        assert process is None or process.poll() is None, f"the server ended before: {words}"
+        assert process is None or not process.has_ended, f"the server ended before: {words}"
         assert time.monotonic() < end, f"it never came true: {words}"
         time.sleep(LOOK_S)
     return found

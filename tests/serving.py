@@ -14,6 +14,7 @@ from typing import Self
 
 from tests.cli.conftest import environment
 from tests.machines import Machine
+from tests.small_disk import SmallDisk
 
 TAKEUP = (sys.executable, "-m", "takeup.cli.main")
 WAIT_S = 60.0
@@ -32,25 +33,30 @@ class Process:
     """A command in a folder; what it says is kept in NAME.log there."""
 
     def __init__(self, folder: Path, name: str, *arguments: object, **variables: str) -> None:
-        self._folder, self._name = folder, name
+        self.folder, self._name = folder, name
+        self.prefix: list[str] = []
+        self.environment = environment(**variables)
         self._command = [*TAKEUP, *map(str, arguments)]
-        self._variables = variables
         self._running: subprocess.Popen[bytes] | None = None
 
-    def on(self, machine: Machine) -> Self:
+    def on(self, place: Machine | SmallDisk) -> Self:
         """Run there instead of here."""
-        self._command = [*machine.prefix, *self._command]
+        self.prefix = place.prefix
         return self
 
     def start(self) -> None:
-        with (self._folder / f"{self._name}.log").open("a") as said:
+        with (self.folder / f"{self._name}.log").open("a") as said:
             self._running = subprocess.Popen(
-                self._command, cwd=self._folder, env=environment(**self._variables), stdout=said, stderr=said
+                [*self.prefix, *self._command],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=said,
+                stderr=said,
             )
 
     @property
     def said(self) -> str:
-        file = self._folder / f"{self._name}.log"
+        file = self.folder / f"{self._name}.log"
         return file.read_text() if file.exists() else ""
 
     @property

@@ -26,7 +26,7 @@ class SmallDisk:
         assert self._holder.stdout.readline() == b"ready\n", "this kernel lets nobody mount a disk of his own"
 
     @property
-    def entering(self) -> list[str]:
+    def prefix(self) -> list[str]:
         """What stands before a command that shall see it."""
         enter = ["nsenter", "--target", str(self._holder.pid), "--user", "--mount", "--preserve-credentials"]
         return [*enter, "--", "sh", "-c", 'cd "$0" && exec "$@"', str(self.folder.parent)]
@@ -52,7 +52,7 @@ class SmallDisk:
 
     def enlarge(self, size: str) -> None:
         """Let there be more room."""
-        command = [*self.entering, "mount", "-o", f"remount,size={size}", str(self.folder)]
+        command = [*self.prefix, "mount", "-o", f"remount,size={size}", str(self.folder)]
         subprocess.run(command, check=True)
 
     def close(self) -> None:

@@ -20,7 +20,8 @@ from takeup.engine.remote.source import HttpSource
 from takeup.media.binaries import find
 from takeup.store.ops.claim import ClaimRequest
 from tests.api.test_uploads import PART, TUS
-from tests.hosting import COMMAND, Server, running, until
+from tests.hosting import Server, running, until
+from tests.serving import TAKEUP
 from tests.small_disk import SmallDisk, small_disk
 from tests.videos.making import sound
 
@@ -247,7 +248,7 @@ def worker_elsewhere(server: Server, key: str) -> Iterator[Path]:
     log = server.folder / "afar.log"
     with log.open("wb") as said:
         worker = subprocess.Popen(
-            [*COMMAND, "work", "--server", server.address, "--data", "afar", "--slots", "1"],
+            [*TAKEUP, "work", "--server", server.address, "--data", "afar", "--slots", "1"],
             cwd=server.folder,
             env=server.environment | {"TAKEUP_WORKER_API_KEY": key},
             stdout=said,
