@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -69,6 +69,16 @@ class Process:
         assert self._running.poll() is None, self.said[-3000:]
         os.kill(self._running.pid, signal.SIGKILL)
         self._running.wait()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """SIGSTOP meanwhile."""
+        assert self._running
+        os.kill(self._running.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(self._running.pid, signal.SIGCONT)
 
     def stop(self) -> None:
         """SIGTERM twice: finish what is under way in a moment."""

@@ -27,6 +27,8 @@ LEASE_S = 24.0
 FILE = "flow.py"
 MADE_BYTES = 300_000
 FLOW = f"""import hashlib
+import time
+from pathlib import Path
 
 from takeup import Pipeline
 
@@ -52,6 +54,16 @@ def make(ctx):
 def use(ctx):
     data = ctx.inputs["make"].path("made.bin").read_bytes()
     ctx.output("used.txt").write_text(hashlib.sha256(data).hexdigest())
+    return {{}}
+
+
+slow = Pipeline("slow", lease={LEASE_S})
+
+
+@slow.stage()
+def wait(ctx):
+    while not Path(ctx.spec["gate"]).exists():
+        time.sleep(0.05)
     return {{}}
 """
 T = TypeVar("T")

@@ -52,7 +52,7 @@ class Storm:
 
     async def rage(self, folder: Path, url: str) -> None:
         (folder / FILE).write_text(FLOW)
-        flow, real = {one.name: one for one in load(str(folder / FILE))}.values()
+        flow, real, _ = load(str(folder / FILE))
         store = await Store.open(url, upgrade=True)
         await store.operator.submit([NewJob(flow, {"n": n}) for n in range(self.jobs)])
         ids = await store.operator.submit([NewJob(real, {"n": n}) for n in range(self.files)])

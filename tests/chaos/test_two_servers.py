@@ -19,7 +19,7 @@ from takeup.pipelines.loading import load
 from takeup.store.store import Store
 from tests.api.listening_in import listening
 from tests.api.test_uploads import begin, go_on
-from tests.chaos.elsewhere import FILE, FLOW, Simulated, check_used, judge
+from tests.chaos.elsewhere import FILE, FLOW, LEASE_S, Simulated, check_used, judge, verify
 from tests.chaos.verdict import events_of
 from tests.conftest import GetPostgres
 from tests.services import database_from_template
@@ -100,7 +100,7 @@ class TestKilled:
         raise AssertionError("there are clients")
 
     async def test_everything_goes_on(self, tmp_path: Path, url: str, store: Store, servers: list[Server]):
-        flow, real = load(str(tmp_path / FILE))
+        flow, real, _ = load(str(tmp_path / FILE))
         await store.operator.submit([NewJob(flow, {"n": n}) for n in range(JOBS)])
         hired = [await enrol(store, f"w{n}") for n in range(WORKERS + 2)]
         both = ",".join(server.address for server in servers)
@@ -140,6 +140,33 @@ class TestKilled:
         counts = await judge(store, tmp_path, url, fleet, [worker_id for worker_id, _ in hired[WORKERS:]])
         assert (counts["complete"], counts["expire"]) == (JOBS + 2 * FILES, 0)
         await check_used(store, tmp_path / "artifacts", dict(zip(ids, range(FILES), strict=True)))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+async def test_a_lease_outlives_a_server_that_is_frozen(
+    tmp_path: Path, url: str, store: Store, servers: list[Server]
+):
+    """Frozen, it takes calls and never answers: what is renewed in vain here is renewed there in time."""
+    slow = load(str(tmp_path / FILE))[2]
+    gate = tmp_path / "gate"
+    worker_id, key = await enrol(store, "attic")
+    both = ",".join(server.address for server in servers)
+    own = ("--pipelines", FILE, "--stages", "slow/*", "--slots", 1)
+    async with running(RemoteWorker(tmp_path, both, key.text, *own, name="attic")):
+        (job_id,) = await store.operator.submit([NewJob(slow, {"gate": str(gate)})])
+        async with asyncio.timeout(WAIT_S):
+            while (await store.read.tasks(job_id))[0].status != "RUNNING":
+                await asyncio.sleep(LOOK_S)
+        with servers[0].frozen():
+            await asyncio.sleep(1.5 * LEASE_S)
+            gate.touch()
+            async with asyncio.timeout(LEASE_S):
+                while (await store.read.job(job_id)).finished_at is None:
+                    await asyncio.sleep(LOOK_S)
+    (attempt,) = await store.read.attempts(job_id)
+    assert (attempt.owner, attempt.outcome) == (worker_id, "complete")
+    await asyncio.to_thread(verify, tmp_path, url)
 
 
 async def test_keys_files_and_streams_are_those_of_both(
