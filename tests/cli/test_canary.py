@@ -17,6 +17,7 @@ import asyncpg
 import httpx2
 
 from takeup.core.ids import digest
+from takeup.core.remote import PROTOCOL
 from takeup.media.binaries import find
 from tests.cli.conftest import environment
 from tests.cli.test_videos import CLIP
@@ -29,6 +30,7 @@ LOOK_S = 0.02
 ADMIN_SECRET = "canary-of-the-admin-secret-0123456789"  # noqa: S105 - what is looked for afterwards
 PASSWORD = "canary of the password"  # noqa: S105 - the same
 DATABASE_PASSWORD = "canaryofthedatabase"  # noqa: S105 - the same
+CLAIM_SECRET = "canary-of-the-secret-of-a-claim-0123"  # noqa: S105 - the same
 ALERT_SECRET = "whsec_" + base64.b64encode(b"canary of the secret of alerts").decode()
 PIPELINES = ("--pipelines", "flow.py")
 FLOW = """import os
@@ -189,6 +191,8 @@ def live(told: Told, folder: Path, hook: str, start_worker: Callable[[str], None
     endpoint = told.ask("POST", "/api/webhooks", key=key, json={"url": hook}, told_once=True)
     over = threading.Event()
     ears = told.listen(key, ["worker_status"], over)
+    job = told.ask("POST", "/api/jobs", key=key, json={"pipeline": "flow", "subject": "film"})
+    nonce = hold_once(told, worker["api_key"])
     start_worker(worker["api_key"])
     clip = folder / "clip.mp4"
     video = told.ask(
@@ -198,7 +202,6 @@ def live(told: Told, folder: Path, hook: str, start_worker: Callable[[str], None
         content=clip.read_bytes(),
         headers={"Content-Type": "video/mp4"},
     )
-    job = told.ask("POST", "/api/jobs", key=key, json={"pipeline": "flow", "subject": "film"})
     paths = (f"/api/videos/{video['id']}", f"/api/jobs/{job['id']}")
     for path, status in zip(paths, ("ready", "failed"), strict=True):
         until(lambda path=path, status=status: told.ask("GET", path, key=key)["status"] == status)
@@ -210,6 +213,8 @@ def live(told: Told, folder: Path, hook: str, start_worker: Callable[[str], None
         "the token of its pages": entered["csrf_token"],
         "the key": key,
         "the key of the worker": worker["api_key"],
+        "the secret of a claim": CLAIM_SECRET,
+        "the token of a lease": nonce,
         "the secret of the webhook": endpoint["secret"],
         "the secret of the alerts": ALERT_SECRET,
     }
@@ -224,6 +229,18 @@ def live(told: Told, folder: Path, hook: str, start_worker: Callable[[str], None
     told.ask("DELETE", f"/api/keys/{made['id']}", key=key)
     ears.join(WAIT_S)
     return secrets
+
+
+def hold_once(told: Told, key: str) -> str:
+    """Claim the job's task by hand and give it back; answers with the secret of its token."""
+    begin = {"protocol": PROTOCOL, "version": "0", "slots": 1, "stages": ["flow/only"]}
+    told.ask("POST", "/api/worker/start", key=key, json=begin)
+    claim = {"request_id": "by hand", "secret": CLAIM_SECRET, "wait": 20}
+    (lease,) = told.ask("POST", "/api/worker/claim", key=key, json=claim, told_once=True)["leases"]
+    token = {name: lease[name] for name in ("task_id", "epoch", "nonce")}
+    told.ask("POST", "/api/worker/release", key=key, json={"request_id": "back", "reports": [token]})
+    nonce: str = lease["nonce"]
+    return nonce
 
 
 class Known(dict[str, str]):

@@ -63,8 +63,8 @@ def test_ranges_are_short_to_read():
 def test_the_bars_show_stages_failures_and_notes():
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     job = Job(
-        "job_1", "demo", None, 1, "", None, 5, "READY", "processing", {}, None, 1,
-        NOW - timedelta(minutes=5), NOW, NOW - timedelta(minutes=4), None,
+        "job_1", "demo", None, 1, "", None, 5, "READY", "processing", None, 1,
+        NOW - timedelta(minutes=5), NOW, NOW - timedelta(minutes=4), None, {},
     )  # fmt: skip
     counts = {"DONE": 9, "FAILED": 1, "RUNNING": 2}
     work = stage(counts=counts, seconds=900, squares=90_000, note="[b]half\x1b[2J")
