@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from takeup.child import bubblewrap, calls
+from takeup.child import bubblewrap, calls, trial
 from takeup.child.guard import BEST_EFFORT, Guard
 from takeup.child.run import Watch, run_child
 from takeup.child.sparse import SparseCopy, Unfetched
@@ -104,6 +104,16 @@ async def test_bytes_that_cannot_be_fetched_end_it_whatever_the_child_makes_of_i
     )
     with pytest.raises(Unfetched, match="gone"):
         await python("try: f.read(10)\nexcept OSError: print('never mind')", copy, tmp_path)
+
+
+async def test_where_nobody_can_be_made_to_wait_nothing_is_read(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "seccomp", lambda: 9999)
+    monkeypatch.setattr(trial, "_known", {})
+    assert not await can_wait()
+    with pytest.raises(Unfetched, match="made to wait"):
+        await python("f.read(10)", Holed(file, tmp_path / "copy" / "file").copy, tmp_path)
 
 
 async def test_a_full_disk_stays_a_full_disk(file: Path, tmp_path: Path):

@@ -27,6 +27,9 @@ RECEIVE, ANSWER, IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 QUESTION, REPLY = struct.Struct("=QIIiIQ6Q"), struct.Struct("=QqiI")
 GO_ON = 1
 WAIT_MS = 1000
+TRY_IT = (
+    "Look at what `takeup doctor` says of `sparse` on that machine; without it sources are fetched whole."
+)
 AHEAD_SHARE = 8
 """An eighth of what was read in a row is fetched ahead: little is fetched in vain, and not in many parts."""
 AHEAD_BYTES_MAX = 4 << 20
@@ -42,6 +45,8 @@ class Reads:
     def __init__(self, copy: SparseCopy, held_up: HeldUp) -> None:
         """The child waits for bytes within `held_up`."""
         self.failure: BaseException | None = None
+        self.is_watching = False
+        """Whether the child was made to ask; it cannot begin before that."""
         self._copy = copy
         self._held_up = held_up
         self._held = Spans()
@@ -75,7 +80,8 @@ class Reads:
             except OSError:
                 return
         if not found:
-            return  # the child ended before it could be watched, or this kernel cannot do it
+            return  # the child ended before it could be watched, or cannot be
+        self.is_watching = True
         listener = found[0]
         try:
             self._serve(listener)
@@ -196,5 +202,7 @@ def reading(copy: SparseCopy | None, held_up: HeldUp) -> Iterator[Reads | None]:
         reads.end()
     if isinstance(reads.failure, OSError) and reads.failure.errno in DISK_FULL:
         raise reads.failure  # which is this machine's trouble, and is told apart
+    if not reads.is_watching:
+        raise Unfetched(f"nobody could be made to wait for {copy.path.name}", advice=TRY_IT)
     if reads.failure is not None:
         raise Unfetched(f"{copy.path.name} could not be read: {reads.failure}") from reads.failure
