@@ -6,12 +6,12 @@ import random
 import statistics
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from takeup.api import listening
 from takeup.app import App
 from takeup.core.errors import StoreUnavailable
 from takeup.core.keys import Key, parse_key
@@ -124,8 +124,8 @@ async def test_s31_what_two_could_read_in_two_ways_is_refused(address: str, sent
     assert told.count(b"HTTP/1.1 ") == 1, "what came behind it is not answered, and the connection is closed"
 
 
-async def test_s32_an_idle_crowd_keeps_nobody_out(app: App, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(listening, "CONNECTIONS_MAX", PLACES)
+async def test_s32_an_idle_crowd_keeps_nobody_out(app: App):
+    app.settings = replace(app.settings, connections_max=PLACES)
     await add_worker(app.store, "w")
     key = (await app.store.keys.add("w", frozenset({"worker"}), worker_id="w")).text
     options = {"headers": {"Authorization": f"Bearer {key}"}, "trust_env": False}

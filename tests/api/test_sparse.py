@@ -163,9 +163,9 @@ class Begun:
 
 
 @pytest.fixture
-async def begun(afar: Afar, tmp_path: Path) -> AsyncIterator[Begun]:
+async def begun(afar: Afar, address: str, tmp_path: Path) -> AsyncIterator[Begun]:
     (lease,) = await afar.claim()
-    client = Counting(afar.client.url, afar.key)
+    client = Counting(address, afar.key)
     copies, place = copies_of(client), place_of(lease, tmp_path / "w")
     opened = await copies.open(held(lease), place)
     assert opened
@@ -256,7 +256,7 @@ async def test_over_a_bad_line_all_that_is_held_is_right(
 ):
     (lease,) = await afar.claim()
     host, port = address.removeprefix("http://").split(":")
-    line = FaultProxy(host, int(port), Chances(cut=0.15, lose_answer=0.15), 5)
+    line = FaultProxy(host, int(port), Chances(cut=0.3, lose_answer=0.3), 5)
     client = Client(await line.start(), afar.key)
     copies, place = copies_of(client), place_of(lease, tmp_path / "w")
     opened = await copies.open(held(lease), place)
@@ -297,12 +297,12 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 async def test_killed_while_it_fetches_it_goes_on_and_trusts_no_byte_that_is_not_there(
-    afar: Afar, source: Path, tmp_path: Path
+    afar: Afar, address: str, source: Path, tmp_path: Path
 ):
     (lease,) = await afar.claim()
     folder = tmp_path / "w"
     token = (str(lease.task_id), str(lease.token.epoch), lease.token.nonce)
-    command = [sys.executable, "-c", KILLED, afar.client.url, afar.key, *token, str(folder)]
+    command = [sys.executable, "-c", KILLED, address, afar.key, *token, str(folder)]
     root = Path(__file__).parents[2]
     ran = await asyncio.to_thread(
         subprocess.run,
@@ -313,7 +313,7 @@ async def test_killed_while_it_fetches_it_goes_on_and_trusts_no_byte_that_is_not
         check=False,
     )
     assert ran.returncode == -signal.SIGKILL
-    client = Counting(afar.client.url, afar.key)
+    client = Counting(address, afar.key)
     copies, place = copies_of(client), place_of(lease, folder)
     opened = await copies.open(held(lease), place)
     assert opened

@@ -68,7 +68,7 @@ def room_for(connections: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
     room = min(connections, max((allowed - OWN_FILES) // 2, allowed // 4))
     if room < connections:
-        log.warning("fewer connections", kept=room, wanted=connections, help=f"raise ulimit -n to {wanted}")
+        log.info("fewer connections", kept=room, wanted=connections, help=f"raise ulimit -n to {wanted}")
     return room
 
 
