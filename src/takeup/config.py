@@ -123,7 +123,7 @@ class Settings:
     host: str = setting("127.0.0.1", "The address that the server listens on; 0.0.0.0: every one.")
     port: int = setting(8080, "The port that the server listens on; 0: any free one.", "TCP port")
     connections_max: int = setting(
-        10_000, "How many connections the server keeps; at more it answers 503.", "connections"
+        10_000, "How many connections the server keeps; for more the idlest one is closed.", "connections"
     )
     insecure_cookies: bool = setting(
         default=False,
