@@ -15,10 +15,12 @@ LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --python-ver
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(LOCK_ARGS) pyproject.toml
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test bench chaos gen lock clean
+.PHONY: help install setup demo check test bench chaos gen lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: .venv/.ready ## the program itself in .venv, without what only the tests need
 
 setup: .venv/.ready $(NPM_READY) ## install everything the other commands need; nothing to do the second time
 	@scripts/system-parts

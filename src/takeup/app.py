@@ -263,9 +263,9 @@ def bell_of(store: Store) -> Bell:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a data directory, or say in one line why it cannot be."""
+    """Make a data directory that nobody else reads, or say in one line why it cannot be."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}"
         probe.touch()
         probe.unlink()

@@ -79,8 +79,8 @@ def test_workers_are_listed_and_changed(url: str, call: Call):
     with_store(url, finish)
     at = ("--database", url)
     header, row = call("workers", "list", *at).out.splitlines()
-    assert header.split()[:4] == ["ID", "STATUS", "HOST", "LOAD"]
-    assert row.split()[:4] == ["w1", "active", "here", "0/3"]
+    assert header.split()[:5] == ["ID", "STATUS", "NAME", "HOST", "LOAD"]
+    assert [word for word in row.split() if word != "-"][:4] == ["w1", "active", "here", "0/3"]
     assert call("workers", "drain", "w1", *at).out == "w1 drains\n"
     assert call("workers", "drain", "w1", *at).out == "w1 drains already\n"
     assert call("workers", "disable", "w1", "--reason", "hot", *at).out == "w1 is disabled\n"
@@ -92,8 +92,26 @@ def test_workers_are_listed_and_changed(url: str, call: Call):
     assert len(call("workers", "list", "--all", "--json", *at).json) == 1
     assert "worker w1 is offline and cannot be drained" in call("workers", "drain", "w1", *at).err
     for verb in ("drain", "disable", "enable"):
-        assert "no worker has the id 'w2'" in call("workers", verb, "w1", "w2", *at).err
+        assert "no worker has the id or the name 'w2'" in call("workers", verb, "w1", "w2", *at).err
     assert call("verify", *at).code == 0
+
+
+def test_a_worker_may_be_called_by_its_name(url: str, call: Call):
+    async def twins(store: Store) -> None:
+        for spec in (WorkerSpec("1", "attic"), WorkerSpec("2", "cellar"), WorkerSpec("3", "cellar")):
+            await store.worker.register(spec)
+
+    with_store(url, twins)
+    at = ("--database", url)
+    assert " attic " in call("workers", "list", *at).out
+    assert call("workers", "disable", "attic", *at).out == "1 is disabled\n"
+    assert call("workers", "enable", "1", "--json", *at).json == {"changed": ["1"], "unchanged": []}
+    refused = call("workers", "drain", "cellar", *at)
+    assert (refused.code, "2 workers have the name 'cellar'" in refused.err, "2, 3" in refused.err) == (
+        1,
+        True,
+        True,
+    )
 
 
 def test_a_quarantined_worker_is_shown_with_the_reason_and_let_back(url: str, call: Call):

@@ -30,6 +30,12 @@ NOTE_EVERY_S = 60.0
 LOOKS = ("GET", "HEAD")
 """What changes nothing, so that it does not matter which page made a browser send it."""
 
+WORKER_CALLS = "/api/worker/"
+WORKERS = (
+    "Make a key beside the server, `takeup workers register NAME`, and give it to the worker as "
+    "TAKEUP_WORKER_API_KEY."
+)
+
 log = logger("api")
 
 
@@ -61,7 +67,8 @@ class Gate:
         scheme, _, text = headers[0].partition(" ") if headers else ("", "", "")
         found = await self._found(text.strip(), address) if scheme.lower() == "bearer" else None
         if found is None:
-            raise Unauthenticated("no key, or none that is known here")
+            is_worker = request.url.path.startswith(WORKER_CALLS)
+            raise Unauthenticated("no key, or none that is known here", advice=WORKERS if is_worker else None)
         if found.is_over:
             is_expired = found.key.revoked_at is None
             raise KeyExpired("the key has expired") if is_expired else Unauthenticated("the key was revoked")

@@ -53,6 +53,8 @@ class Me(BaseModel):
 
     worker_id: str
     name: str
+    capabilities: list[str]
+    """Those it was registered with, or began with last."""
     protocol: int
     version: str
 

@@ -115,7 +115,13 @@ async def register(
 async def me(request: Request, caller: WorkerCaller) -> Me:
     """Which worker the key is of."""
     found = await app_of(request).store.read.worker(worker_of(caller))
-    return Me(worker_id=found.id, name=found.name, protocol=PROTOCOL, version=__version__)
+    return Me(
+        worker_id=found.id,
+        name=found.name,
+        capabilities=sorted(found.capabilities),
+        protocol=PROTOCOL,
+        version=__version__,
+    )
 
 
 @router.post("/start", responses=CHANGE)

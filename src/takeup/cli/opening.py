@@ -18,7 +18,8 @@ class NoDatabase(StoreConfig):
     """There is no embedded database where one was looked for."""
 
     help = (
-        "Say where it is with --data DIR or --database URL; `takeup run` and `takeup submit` make a new one."
+        "Go to the folder where `takeup serve` runs, or say where it is with --data DIR or --database URL; "
+        "`takeup run`, `serve` and `submit` make a new one."
     )
 
 

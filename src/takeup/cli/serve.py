@@ -76,6 +76,12 @@ async def serve(options: argparse.Namespace) -> int:
                 )
 
                 def end() -> None:
+                    if asked.is_set():
+                        log.info("stopping at once: tasks are handed back")
+                    else:
+                        log.info(
+                            "stopping", tasks_go_on_s=settings.worker_drain_timeout, again="hands them back"
+                        )
                     asked.set()
                     worker.stop()
 

@@ -23,7 +23,7 @@ def add(parser: argparse.ArgumentParser, _name: str) -> None:
     add_capability(register)
     for name, text in CHANGES.items():
         change = _action(actions, name, text)
-        change.add_argument("workers", nargs="+", metavar="ID", help="a worker's id")
+        change.add_argument("workers", nargs="+", metavar="ID", help="a worker's id, or its name")
         if name in ("disable", "enable"):
             change.add_argument("--reason", metavar="TEXT", help="kept in the audit log")
 

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from takeup.cli.keys_change import all_keys
 from takeup.cli.opening import open_store
 from takeup.cli.printing import age, line, plain, print_json, table
-from takeup.core.errors import IllegalMove
+from takeup.core.errors import IllegalMove, InvalidInput, NotFound
 from takeup.core.model import Worker
 from takeup.engine.enrolment import enrol
 from takeup.store.ops.read import PAGE_MAX
 from takeup.store.store import ReadStore, Store
+
+IDS_SHOWN_MAX = 10
 
 
 async def show_list(options: argparse.Namespace) -> int:
@@ -26,6 +28,7 @@ async def show_list(options: argparse.Namespace) -> int:
         (
             worker.id,
             status_of(worker),
+            worker.name if worker.name != worker.id else None,
             worker.metadata.get("host"),
             f"{worker.load}/{worker.slots}",
             age(worker.last_heartbeat_at or worker.registered_at, now),
@@ -34,7 +37,7 @@ async def show_list(options: argparse.Namespace) -> int:
         )
         for worker in shown
     ]
-    table(("id", "status", "host", "load", "heartbeat", "capabilities", "stages"), rows)
+    table(("id", "status", "name", "host", "load", "heartbeat", "capabilities", "stages"), rows)
     for worker in shown:
         if worker.quarantined_at is not None:
             since = age(worker.quarantined_at, now)
@@ -76,7 +79,7 @@ async def register(options: argparse.Namespace) -> int:
 async def revoke(options: argparse.Namespace) -> int:
     """End every key of these workers."""
     async with open_store(options) as (store, _):
-        await _look(store, options.workers)
+        await _look(store, options)
         keys = [key for key in await all_keys(store.keys) if key.worker_id in options.workers]
         ended = [key.worker_id for key in keys if key.revoked_at is None and await store.keys.revoke(key.id)]
     _tell(options, [worker_id for worker_id in ended if worker_id], "has no key any more", "had no key")
@@ -86,7 +89,7 @@ async def revoke(options: argparse.Namespace) -> int:
 async def drain(options: argparse.Namespace) -> int:
     """Give these workers nothing new."""
     async with open_store(options) as (store, _):
-        await _look(store, options.workers, lambda worker: worker.status == "offline", "drained")
+        await _look(store, options, lambda worker: worker.status == "offline", "drained")
         changed = await store.operator.drain(options.workers)
     _tell(options, changed, "drains", "drains already")
     return 0
@@ -95,7 +98,7 @@ async def drain(options: argparse.Namespace) -> int:
 async def disable(options: argparse.Namespace) -> int:
     """Switch these workers off."""
     async with open_store(options) as (store, _):
-        before = await _look(store, options.workers)
+        before = await _look(store, options)
         await store.operator.disable(options.workers, reason=options.reason)
     changed = [worker.id for worker in before if not worker.disabled]
     _tell(options, changed, "is disabled", "was disabled already")
@@ -105,7 +108,7 @@ async def disable(options: argparse.Namespace) -> int:
 async def enable(options: argparse.Namespace) -> int:
     """Switch these workers on again, and let them out of quarantine."""
     async with open_store(options) as (store, _):
-        before = await _look(store, options.workers)
+        before = await _look(store, options)
         await store.operator.enable(options.workers, reason=options.reason)
     changed = [worker.id for worker in before if worker.disabled or worker.quarantined_at is not None]
     _tell(options, changed, "is enabled", "was enabled already")
@@ -113,14 +116,39 @@ async def enable(options: argparse.Namespace) -> int:
 
 
 async def _look(
-    store: Store, ids: list[str], refused: Callable[[Worker], bool] | None = None, verb: str = ""
+    store: Store,
+    options: argparse.Namespace,
+    refused: Callable[[Worker], bool] | None = None,
+    verb: str = "",
 ) -> list[Worker]:
-    """The workers as they are before the change; raises for one that it is not possible for."""
-    workers = [await store.read.worker(worker_id) for worker_id in dict.fromkeys(ids)]
+    """The workers as they are before the change; raises for one that it is not possible for.
+
+    From here on the options have their ids, where they had names.
+    """
+    workers = [await _named(store.read, name) for name in dict.fromkeys(options.workers)]
+    options.workers = [worker.id for worker in workers]
     for worker in workers:
         if refused is not None and refused(worker):
             raise IllegalMove(f"worker {worker.id} is {worker.status} and cannot be {verb}")
     return workers
+
+
+async def _named(read: ReadStore, name: str) -> Worker:
+    """The worker of this id, or the only one of this name."""
+    try:
+        return await read.worker(name)
+    except NotFound:
+        found = [worker for worker in await all_workers(read) if worker.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidInput(
+            f"{len(found)} workers have the name {name!r}",
+            advice=f"Name one by its id: {', '.join(worker.id for worker in found[:IDS_SHOWN_MAX])}.",
+        )
+    raise NotFound(
+        f"no worker has the id or the name {name!r}", advice="`takeup workers list --all` shows them."
+    )
 
 
 def _tell(options: argparse.Namespace, changed: list[str], done: str, already: str) -> None:

@@ -147,6 +147,16 @@ class WorkerRefused(TakeupError):
     help = "Ask an operator to enable this worker; a drained worker must register again."
 
 
+class KeyRefused(WorkerRefused):
+    """The server does not know the worker's key any more."""
+
+    http_status = 401
+    help = (
+        "Make another key beside the server, `takeup keys create NAME --worker ID` or "
+        "`takeup workers register NAME`, and give it as TAKEUP_WORKER_API_KEY."
+    )
+
+
 class StoreError(TakeupError):
     """The database could not do what was asked."""
 

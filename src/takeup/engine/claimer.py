@@ -6,7 +6,7 @@ import shutil
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import KeyRefused, TakeupError
 from takeup.core.model import Brief, Lease, Progress
 from takeup.core.points import point
 from takeup.core.policy import renew_every_s
@@ -90,6 +90,8 @@ class Claimer:
                     leases = await self._claim(limit)
                     self.note_contact()
                     breaker.succeed()
+                except KeyRefused:
+                    raise  # no later claim can be answered otherwise
                 except TakeupError as error:
                     log.warning("no claim", error=str(error), failures=breaker.failures + 1)
                     await pause(stop, None, breaker.fail())

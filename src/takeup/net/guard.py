@@ -168,7 +168,9 @@ class Guard:
         if scheme not in PORTS:
             raise Forbidden("the address must begin with https://")
         if scheme == "http" and not self._allows_http:
-            raise Forbidden("plain http is not allowed", advice="Use https, or allow it with webhook_http.")
+            raise Forbidden(
+                "plain http is not allowed", advice='Use https, or allow it: webhook_http = "allowed".'
+            )
         if "@" in parts.netloc:
             raise Forbidden(
                 "the address holds a user or a password",

@@ -8,14 +8,21 @@ from typing import Any
 import httpx2
 
 from takeup import __version__
-from takeup.core.errors import Conflict, InvalidInput, LeaseLost, NotFound, TakeupError, WorkerRefused
+from takeup.core.errors import (
+    Conflict,
+    InvalidInput,
+    KeyRefused,
+    LeaseLost,
+    NotFound,
+    TakeupError,
+    WorkerRefused,
+)
 
 CONNECTIONS_MAX = 16
 ANSWER_S, CONNECT_S = 30.0, 10.0
 DETAIL_CHARS_MAX = 1000
 BLOCK_BYTES = 1 << 20
 HELP = "Check the address after --server, and that the server runs and can be reached from here."
-REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 
 
 class ServerUnavailable(TakeupError):
@@ -44,6 +51,14 @@ class AllRefused(Conflict):
     def __init__(self, message: str, answers: list[Any]) -> None:
         super().__init__(message)
         self.answers = answers
+
+
+MEANINGS: dict[int, type[TakeupError]] = {
+    HTTPStatus.UNAUTHORIZED: KeyRefused,
+    HTTPStatus.FORBIDDEN: WorkerRefused,
+    HTTPStatus.NOT_FOUND: NotFound,
+    HTTPStatus.PRECONDITION_FAILED: FileChanged,
+}
 
 
 class Client:
@@ -143,15 +158,11 @@ def _check(answer: httpx2.Response) -> None:
     advice = str(advice)[:DETAIL_CHARS_MAX] if advice else None
     if status == HTTPStatus.CONFLICT and isinstance(told.get("answers"), list):
         raise AllRefused(detail, told["answers"])
-    if status in REFUSED:
-        raise WorkerRefused(detail, advice=advice)
-    if status == HTTPStatus.NOT_FOUND:
-        raise NotFound(detail, advice=advice)
+    if status in MEANINGS:
+        raise MEANINGS[status](detail, advice=advice)
     if status == HTTPStatus.CONFLICT:
         kind = LeaseLost if told.get("code") == "lease_lost" else Conflict
         raise kind(detail, advice=advice)
-    if status == HTTPStatus.PRECONDITION_FAILED:
-        raise FileChanged(detail, advice=advice)
     if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise ServerUnavailable(detail, advice=advice)
     if told.get("code") == "bad_upload":

@@ -9,7 +9,7 @@ from typing import Any
 
 from takeup import __version__
 from takeup.config import KIB, MIB, Settings
-from takeup.core.errors import InvalidInput, TakeupError
+from takeup.core.errors import InvalidInput, NotFound, TakeupError
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import PROTOCOL
 from takeup.dispatch.bell import Bell
@@ -60,7 +60,8 @@ async def remote_worker(
     key = settings.worker_api_key or await _register(settings, **options)
     client = Client(settings.server_url, key)
     try:
-        me = await _patiently(lambda: client.call("GET", f"{CALLS}/me"))
+        me = await _who(client, settings.server_url)
+        options["capabilities"] = options.get("capabilities") or me["capabilities"]
         if me["protocol"] != PROTOCOL:
             raise InvalidInput(
                 f"the server ({me['version']}) and this worker ({__version__}) speak different protocols",
@@ -106,14 +107,24 @@ async def _register(settings: Settings, **options: Any) -> str:
         "metadata": {"host": socket.gethostname()},
     }
     try:
-        told = await _patiently(lambda: client.call("POST", f"{CALLS}/register", body))
+        told = await _patiently(lambda: client.call("POST", f"{CALLS}/register", body), settings.server_url)
     finally:
         await client.close()
     log.info("registered as a new worker", worker=told["worker_id"])
     return str(told["api_key"])
 
 
-async def _patiently(call: Any) -> Any:
+async def _who(client: Client, url: str) -> Any:
+    """Which worker the key is of."""
+    try:
+        return await _patiently(lambda: client.call("GET", f"{CALLS}/me"), url)
+    except NotFound:
+        raise InvalidInput(
+            f"{url} is no Takeup server", advice="Give http(s)://HOST:PORT without a path behind it."
+        ) from None
+
+
+async def _patiently(call: Any, url: str) -> Any:
     """Ask until there is an answer; a server may start later than its workers."""
     breaker = Breaker(last_s=10.0)
     while True:
@@ -122,5 +133,5 @@ async def _patiently(call: Any) -> Any:
         except TakeupError as error:
             if not error.retryable:
                 raise
-            log.warning("the server does not answer yet", error=str(error))
+            log.warning("the server does not answer yet", server=url, error=str(error))
             await asyncio.sleep(breaker.fail())

@@ -77,7 +77,12 @@ class WatchFolder:
         try:
             paths = sorted(self._folder.iterdir())
         except OSError as error:
-            log.warning("the folder cannot be read", error=error.strerror)
+            log.warning(
+                "the folder cannot be read",
+                folder=str(self._folder),
+                error=error.strerror,
+                help="make it, or correct watch_dir",
+            )
             return []
         for path in paths:
             try:
