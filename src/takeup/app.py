@@ -40,6 +40,7 @@ from takeup.engine.videos.intake import Intake, Limits, look_with
 from takeup.engine.videos.keeper import VideoKeeper
 from takeup.engine.videos.places import Places
 from takeup.engine.videos.pulling import Puller
+from takeup.engine.videos.repeating import Repeats
 from takeup.engine.videos.shelf import OVER, Shelf, note_streams
 from takeup.engine.videos.watching import WatchFolder
 from takeup.engine.worker import Worker
@@ -109,6 +110,11 @@ class App:
             Limits.of(self.settings),
             look_with(self.settings),
         )
+
+    @cached_property
+    def repeats(self) -> Repeats:
+        """The same for files that are sent under a key."""
+        return Repeats(self.intake, self.store.videos, self.store.uploads)
 
     @cached_property
     def shelf(self) -> Shelf:

@@ -5,7 +5,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from takeup.api.access import Reader, Writer
@@ -39,6 +39,16 @@ class BadHeader(HttpError):
 
     http_status = 400
     help = "Correct the header that the message names."
+
+
+def key_of(idempotency_key: Annotated[str | None, Header()] = None) -> str | None:
+    """The key under which a call may come twice, if it has one."""
+    if idempotency_key is not None and not 0 < len(idempotency_key) <= KEY_CHARS_MAX:
+        raise BadHeader(f"Idempotency-Key has 1 to {KEY_CHARS_MAX} characters")
+    return idempotency_key
+
+
+Key = Annotated[str | None, Depends(key_of)]
 
 
 class NewJobBody(Body):
@@ -130,15 +140,8 @@ def app_of(request: Request) -> App:
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=CHANGE)
-async def create(
-    request: Request,
-    caller: Writer,
-    body: NewJobBody,
-    idempotency_key: Annotated[str | None, Header()] = None,
-) -> Created:
+async def create(request: Request, caller: Writer, body: NewJobBody, key: Key) -> Created:
     """Create a job. Sent again with the same `Idempotency-Key` it is created once, and answered the same."""
-    if idempotency_key is not None and not 0 < len(idempotency_key) <= KEY_CHARS_MAX:
-        raise BadHeader(f"Idempotency-Key has 1 to {KEY_CHARS_MAX} characters")
     if body.not_before is not None and body.not_before.tzinfo is None:
         raise InvalidInput("not_before has no zone; write Z for UTC, or +02:00, at its end")
     job = NewJob(
@@ -146,7 +149,7 @@ async def create(
         body.spec,
         subject=body.subject,
         user_id=caller.user,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
         priority=body.priority,
         control="PAUSED" if body.paused else "READY",
         not_before=body.not_before,
