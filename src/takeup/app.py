@@ -160,6 +160,7 @@ class App:
             self.fetcher,
             period_s=settings.pull_interval,
             lease_s=settings.pull_lease,
+            wait_s=settings.pull_wait_days * 86_400,
             at_once=settings.pull_at_once,
         )
 

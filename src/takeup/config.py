@@ -145,6 +145,9 @@ class Settings:
     pull_timeout: float = setting(
         30.0, "Within this an address answers, and 30 kB come each time, or it is tried again later.", "s"
     )
+    pull_wait_days: float = setting(
+        7.0, "A file without room or quota is waited with for so long after it was asked for.", "days"
+    )
     pull_at_once: int = setting(2, "How many files one server fetches at once; 0: none.", "files")
     pull_allowed_networks: str = setting(
         "", "Networks that files may be fetched from although they are not public, with commas between."

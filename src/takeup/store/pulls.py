@@ -58,6 +58,10 @@ class PullStore:
         """Note how an attempt ended."""
         return await self._driver.run(pulls.end, pull.id, pull.attempt, how)
 
+    async def has_waited(self, pull: Pull, wait_s: float) -> bool:
+        """Whether it was asked for so long ago."""
+        return await self._driver.read(pulls.has_waited, pull.id, wait_s)
+
     async def cancel(self, pull_id: str, user_id: str) -> bool:
         """Fetch no more of it; whether it was not over."""
         return await self._driver.run(pulls.cancel, pull_id, user_id)

@@ -115,10 +115,7 @@ class Intake:
         asked: Asked | None = None,
     ) -> Upload:
         """Note a file that is to come, if there is room for it beside all others that are coming."""
-        if length is not None and length > self.limits.bytes_max:
-            raise TooLarge(f"a file has at most {self.limits.bytes_max} bytes here")
-        if length == 0:
-            raise NotMedia("the file is empty")
+        await self._check_size(length)
         upload = await self._uploads.begin(
             user_id,
             length,
@@ -134,6 +131,30 @@ class Intake:
             await self._uploads.drop(upload.id)
             raise
         return upload
+
+    async def _check_size(self, length: int | None) -> None:
+        """Refuse what could not be taken even if nothing else was coming."""
+        limits = self.limits
+        if length == 0:
+            raise NotMedia("the file is empty")
+        if length is not None and length > limits.bytes_max:
+            raise TooLarge(f"a file has at most {limits.bytes_max} bytes here")
+        if (length or limits.bytes_max) > limits.quota_bytes:
+            counted = "" if length else f"; without its length this one counts {limits.bytes_max}"
+            raise TooLarge(
+                f"at most {limits.quota_bytes} bytes are taken at a time (upload_quota_gb){counted}",
+                advice="Send a smaller file, say how long it is, or raise `upload_quota_gb`.",
+            )
+        total = await asyncio.to_thread(self._total_bytes)
+        if length is not None and length + limits.reserve_bytes > total:
+            raise TooLarge(
+                f"with the reserve this file does not fit on the whole disk, which has {total} bytes",
+                advice="Send a smaller file, or give the data directory a larger disk.",
+            )
+
+    def _total_bytes(self) -> int:
+        self.places.uploads.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self.places.uploads).total
 
     async def _check_room(self) -> None:
         """Room for everything that is coming, and the reserve; who was noted together is refused together."""

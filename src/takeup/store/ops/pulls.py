@@ -104,6 +104,11 @@ def end(pull_id: str, attempt: int, how: PullEnd) -> Op[bool]:
     return bool((yield query("end_pull", id=pull_id, attempt=attempt, **how._asdict())))
 
 
+def has_waited(pull_id: str, wait_s: float) -> Op[bool]:
+    """Whether it was asked for so long ago."""
+    return bool((yield query("pull_has_waited", id=pull_id, wait_s=wait_s)))
+
+
 def cancel(pull_id: str, user_id: str) -> Op[bool]:
     """Fetch no more of it; whether it was not over."""
     yield from find(pull_id, user_id)

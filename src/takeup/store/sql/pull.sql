@@ -47,6 +47,9 @@ UPDATE pulls SET status = :to_status, lease_expires_at = NULL, error = :error, f
   finished_at = CASE WHEN :to_status = 'WAITING' THEN NULL ELSE {now} END
 WHERE id = :id AND status = 'RUNNING' AND attempt = :attempt RETURNING id;
 
+-- name: pull_has_waited
+SELECT id FROM pulls WHERE id = :id AND created_at <= {before :wait_s};
+
 -- name: cancel_pull
 UPDATE pulls SET status = 'CANCELLED', lease_expires_at = NULL, finished_at = {now}
 WHERE id = :id AND status IN ('WAITING', 'RUNNING') RETURNING id;
