@@ -15,7 +15,7 @@ from takeup.api.strict import StrictRoute, words_in_path
 from takeup.app import App
 from takeup.core.errors import InvalidInput, NotFound, UnknownPipeline
 from takeup.core.machine import JOB
-from takeup.core.model import Artifact, Control, Job, LogLine, Step, Task
+from takeup.core.model import Control, Job, JobFile, LogLine, Step, Task
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
 from takeup.core.policy import PRIORITY_DEFAULT, PRIORITY_MAX
@@ -23,6 +23,7 @@ from takeup.core.why import why
 from takeup.store.ops.read import JobFilter
 
 KEY_CHARS_MAX = 255
+FILE_PLACE = r"^[1-9][0-9]{0,17}/[^\x00-\x1f\x7f]{1,512}$"
 TAG = re.compile(r'"([1-9][0-9]{0,17})"\Z')
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
@@ -287,11 +288,18 @@ async def steps(
 
 
 @router.get("/{job_id}/artifacts", responses=LOOK)
-async def artifacts(request: Request, _caller: Reader, job_id: JobId) -> Page[Artifact]:
-    """The files that a job made, a thousand at most."""
+async def artifacts(
+    request: Request,
+    _caller: Reader,
+    job_id: JobId,
+    after: Annotated[str | None, Query(pattern=FILE_PLACE)] = None,
+    limit: Limit = LIMIT_DEFAULT,
+) -> Page[JobFile]:
+    """The files that a job made, by task and name."""
     read = app_of(request).store.read
     await read.job(job_id)
-    return Page(items=await read.artifacts(job_id))
+    task_id, _, name = (after or "0/").partition("/")
+    return page_of(await read.files(job_id, after=(int(task_id), name), limit=limit), limit, "place")
 
 
 @router.get("/{job_id}/why", responses=LOOK)
