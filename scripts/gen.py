@@ -79,8 +79,10 @@ Every setting has a default, so none has to be given. A value may come from thre
    `--log-level`, `--log-format`.
 
 A name in the file that is no setting, a value of the wrong kind, or settings that contradict each other stop
-the start with one line that names the setting. Processes of one fleet may have different settings; only
-`database_url` and, for files, `storage_url` must lead to the same place.
+the start with one line that names the setting. A variable with the prefix that nobody reads stops nothing:
+each command names it in one line on standard error, with the name that it is most like. Processes of one
+fleet may have different settings; only `database_url` and, for files, `storage_url` must lead to the same
+place.
 
 | setting | variable | default | unit | meaning |
 | --- | --- | --- | --- | --- |

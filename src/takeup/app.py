@@ -40,6 +40,7 @@ from takeup.engine.videos.intake import Intake, Limits, look_with
 from takeup.engine.videos.keeper import VideoKeeper
 from takeup.engine.videos.places import Places
 from takeup.engine.videos.pulling import Puller
+from takeup.engine.videos.repeating import Repeats
 from takeup.engine.videos.shelf import OVER, Shelf, note_streams
 from takeup.engine.videos.watching import WatchFolder
 from takeup.engine.worker import Worker
@@ -111,6 +112,11 @@ class App:
         )
 
     @cached_property
+    def repeats(self) -> Repeats:
+        """The same for files that are sent under a key."""
+        return Repeats(self.intake, self.store.videos, self.store.uploads)
+
+    @cached_property
     def shelf(self) -> Shelf:
         """The streams of videos."""
         return Shelf(self.store.videos, Places(self.settings.media))
@@ -154,6 +160,7 @@ class App:
             self.fetcher,
             period_s=settings.pull_interval,
             lease_s=settings.pull_lease,
+            wait_s=settings.pull_wait_days * 86_400,
             at_once=settings.pull_at_once,
         )
 

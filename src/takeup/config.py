@@ -4,6 +4,7 @@ A value comes from `takeup.toml`, from an environment variable with the prefix `
 later wins. A wrong or contradictory value stops the start with one clear line.
 """
 
+import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -16,6 +17,12 @@ from takeup.core.remote import WAIT_S_MAX
 
 PREFIX = "TAKEUP_"
 FILE = "takeup.toml"
+OTHER_VARIABLES = (
+    "TAKEUP_ADMIN_PASSWORD", "TAKEUP_DEBUG", "TAKEUP_RUNNER", "TAKEUP_CRASH", "TAKEUP_CRASH_SEED",
+    "TAKEUP_CRASH_TRACE",
+)  # fmt: skip
+"""What else we read: the first password, where a fault lies, the mark of a runner, and crash points."""
+OF_OUR_TESTS = re.compile(r"TAKEUP_(TEST|CHAOS|BENCH|EXPLAIN)_")
 DATA_DIR = Path("takeup-data")
 NUMBER_MAX = 1e9
 """More seconds, days or tasks than anybody means; it also refuses what is no number at all."""
@@ -145,6 +152,9 @@ class Settings:
     pull_timeout: float = setting(
         30.0, "Within this an address answers, and 30 kB come each time, or it is tried again later.", "s"
     )
+    pull_wait_days: float = setting(
+        7.0, "A file without room or quota is waited with for so long after it was asked for.", "days"
+    )
     pull_at_once: int = setting(2, "How many files one server fetches at once; 0: none.", "files")
     pull_allowed_networks: str = setting(
         "", "Networks that files may be fetched from although they are not public, with commas between."
@@ -233,6 +243,23 @@ def load(environment: Mapping[str, str], flags: Mapping[str, Any], folder: Path 
     _check(settings)
     _check_afar(settings)
     return settings
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """A line about each variable that has our prefix and that nobody reads."""
+    known = {one.name.upper() for one in fields(Settings)}
+    known |= {name.removeprefix(PREFIX) for name in OTHER_VARIABLES}
+    lines = []
+    for name in sorted(environment):
+        short = name.removeprefix(PREFIX)
+        if not name.startswith(PREFIX) or short in known or OF_OUR_TESTS.match(name):
+            continue
+        near = difflib.get_close_matches(short, sorted(known), 1)
+        hint = (
+            f"did you mean {PREFIX}{near[0]}?" if near else "docs/reference/settings.md lists those there are"
+        )
+        lines.append(f"the variable {ascii(name)[1:-1]} is no setting and changes nothing; {hint}")
+    return lines
 
 
 def _from_file(path: Path) -> dict[str, Any]:

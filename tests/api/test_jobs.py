@@ -5,7 +5,11 @@ import asyncio
 import httpx2
 import pytest
 
+from takeup import Pipeline
 from takeup.app import App
+from takeup.core.model import Artifact, Completion
+from takeup.core.plan import NewJob
+from tests.store.scenes import add_worker, claim_request
 
 LATER = "2030-01-31T18:00:00Z"
 
@@ -80,6 +84,43 @@ async def test_jobs_come_in_pages_newest_first(operator: httpx2.AsyncClient):
     assert (await operator.get("/api/jobs?status=failed")).json()["items"] == []
     refused(await operator.get("/api/jobs?status=sleeping"), 422, "invalid_input")
     refused(await operator.get("/api/jobs?limit=1000000000"), 422, "invalid_input")
+
+
+two = Pipeline("two")
+
+
+@two.stage()
+def left(ctx):
+    return {}
+
+
+@two.stage()
+def right(ctx):
+    return {}
+
+
+async def test_the_files_of_a_job_come_in_pages(app: App, operator: httpx2.AsyncClient):
+    (job_id,) = await app.submit([NewJob(two, {})])
+    names = ["a b.ts", "b/c.ts", "B.ts", "ä.ts", "{}&?#%2F.ts"]
+    files = [Artifact(name, f"two/{job_id}/{n}", "0" * 64, n) for n, name in enumerate(names)]
+    await add_worker(app.store)
+    leases = await app.store.worker.claim(claim_request("w1", 2))
+    done = [Completion(lease.held, {}, tuple(files)) for lease in leases]
+    await app.store.worker.complete("w1", done)
+    path, seen = f"/api/jobs/{job_id}/artifacts", []
+    whole = (await operator.get(path)).json()
+    assert (len(whole["items"]), whole["next"]) == (10, None)
+    after: dict[str, str] = {}
+    while True:
+        page = (await operator.get(path, params={"limit": 3, **after})).json()
+        seen += page["items"]
+        if page["next"] is None:
+            break
+        after = {"after": page["next"]}
+    assert seen == whole["items"]
+    told = {(one["task_id"], one["name"], one["size_bytes"]) for one in seen}
+    assert told == {(lease.task_id, name, n) for lease in leases for n, name in enumerate(names)}
+    assert (await operator.get(path, params={"after": page["items"][-1]["name"]})).status_code == 422
 
 
 async def test_s29_one_key_at_once_is_one_job(operator: httpx2.AsyncClient):

@@ -278,7 +278,9 @@ class TestLimits:
         self, app: App, operator: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(receiving, "LOOK_EVERY_BYTES", 1)
-        monkeypatch.setattr(receiving.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1})())
+        monkeypatch.setattr(
+            receiving.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 1, "total": 1 << 40})()
+        )
         monkeypatch.setattr(intake.Intake, "_check_room", lambda _: asyncio.sleep(0))
         refused(await send(operator, b"x" * 2_500_000), 507, "no_room")
         assert files(app) == []

@@ -87,3 +87,11 @@ async def test_everybody_has_so_many_and_sees_his_own(every_store: Store, clock:
         await store.pulls.find(mine[0].id, "key:other")
     await store.pulls.cancel(mine[0].id, "key:me")
     await add(store)
+
+
+async def test_how_long_it_is_waited_for(every_store: Store, clock: Clock):
+    made = await add(every_store)
+    clock.pass_s(99)
+    assert not await every_store.pulls.has_waited(made, 100)
+    clock.pass_s(1)
+    assert await every_store.pulls.has_waited(made, 100)

@@ -1,5 +1,7 @@
 """Settings: flag over environment over file over default; what is wrong is said in one line."""
 
+import os
+import re
 import subprocess
 import sys
 from dataclasses import FrozenInstanceError, fields
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from takeup.config import FILE, PREFIX, InvalidSetting, Settings, load
+from takeup.config import FILE, PREFIX, InvalidSetting, Settings, load, unknown_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -149,3 +151,51 @@ def test_an_address_that_clients_could_not_call(tmp_path: Path, text: str):
         load({}, {"public_url": text}, tmp_path)
     for fine in ("https://video.example", "http://10.0.0.1:8080", "http://[::1]:80"):
         assert load({}, {"public_url": fine}, tmp_path).public_url == fine
+
+
+UNKNOWN = {
+    "TAKEUP_WORKER_SLOT": "did you mean TAKEUP_WORKER_SLOTS?",
+    "TAKEUP_PUL_HTTP": "did you mean TAKEUP_PULL_HTTP?",
+    "TAKEUP_ADMIN_PASWORD": "did you mean TAKEUP_ADMIN_PASSWORD?",
+    "TAKEUP_QXZJ": "changes nothing",
+    "TAKEUP_": "changes nothing",
+    "TAKEUP_\x1b[2J\nX": r"TAKEUP_\x1b[2J\nX",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_a_variable_that_is_no_setting_is_told(name: str):
+    (line,) = unknown_variables({name: "a secret", "PATH": "/bin", "TAKEUP_PORT": "1"})
+    assert UNKNOWN[name] in line
+    assert line.isprintable()
+    assert "a secret" not in line
+
+
+def test_what_our_own_programs_read_is_known():
+    """Each name that stands anywhere in the tree."""
+    found: set[str] = set()
+    for folder in ("src", "tests", "bench", "scripts", "examples"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if "node_modules" not in path.parts and path != Path(__file__):
+                found |= set(re.findall(r"[\"']?(TAKEUP_[A-Z][A-Z_]*[A-Z])\b", path.read_text("utf-8")))
+    assert len(found) > len(KEPT_FROM_RUNNERS) + 10
+    assert unknown_variables(dict.fromkeys(found - KEPT_FROM_RUNNERS, "1")) == []
+    assert unknown_variables({PREFIX + one.name.upper(): "1" for one in fields(Settings)}) == []
+
+
+KEPT_FROM_RUNNERS = {"TAKEUP_REDIS_URL"}
+"""Nobody reads these; they are taken away where strangers' code runs."""
+
+
+def test_a_command_tells_of_it_and_goes_on():
+    command = [sys.executable, "-m", "takeup.cli.main", "jobs", "list", "--data", "/nowhere"]
+    told = _stderr_of(command, TAKEUP_LOG_LEVL="debug")
+    first, second = told.splitlines()
+    assert "TAKEUP_LOG_LEVL" in first
+    assert "TAKEUP_LOG_LEVEL" in first
+    assert "there is no database" in second
+
+
+def _stderr_of(command: list[str], **variables: str) -> str:
+    environment = {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stderr

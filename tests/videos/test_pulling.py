@@ -10,7 +10,7 @@ from takeup.app import App
 from takeup.core.policy import RetryPolicy
 from takeup.core.pulls import Pull, PullEnd
 from takeup.core.videos import About
-from takeup.engine.videos import pulling
+from takeup.engine.videos import intake, pulling
 from takeup.engine.videos.pulling import Puller
 from takeup.net.calling import Caller
 from takeup.net.fetch import Fetcher
@@ -43,9 +43,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def puller(app: App, soon: None) -> AsyncIterator[Make]:
     made: list[Puller] = []
 
-    def make(timeout_s: float = 10.0, lease_s: float = 60.0) -> Puller:
+    def make(timeout_s: float = 10.0, lease_s: float = 60.0, wait_s: float = 100.0) -> Puller:
         fetcher = Fetcher(Caller(GUARD), timeout_s=timeout_s)
-        made.append(Puller(app.store.pulls, app.intake, fetcher, lease_s=lease_s))
+        made.append(Puller(app.store.pulls, app.intake, fetcher, lease_s=lease_s, wait_s=wait_s))
         return made[-1]
 
     yield make
@@ -232,6 +232,43 @@ async def test_without_room_it_waits(app: App, puller: Make, origin: Origin, mon
         assert (now.status, now.failures, now.attempt) == ("WAITING", 0, 5)
         assert "not enough room" in (now.error or "")
     assert (await settled(app, one, pull)).status == "DONE"
+
+
+@BOTH
+async def test_it_does_not_wait_for_room_for_ever(
+    app: App, puller: Make, origin: Origin, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(type(app.intake), "_free_bytes", lambda _: 0)
+    ended = await settled(app, puller(wait_s=0.0), await ask(app, origin.url))
+    assert (ended.status, ended.attempt) == ("FAILED", 1)
+    assert "not enough room" in (ended.error or "")
+    assert "pull_wait_days" in (ended.error or "")
+    await nothing_stays(app)
+
+
+@pytest.mark.parametrize("has_length", [True, False])
+async def test_what_can_never_be_taken_is_not_waited_for(
+    app: App, puller: Make, origin: Origin, *, has_length: bool
+):
+    app.intake.limits = app.intake.limits._replace(quota_bytes=len(WAV) - 1)
+    if not has_length:
+        origin.misbehave = repeats("HTTP/1.1 200 X", b"x" * 50_000, 0.0)
+    ended = await settled(app, puller(), await ask(app, origin.url))
+    assert (ended.status, ended.attempt) == ("FAILED", 1)
+    assert "upload_quota_gb" in (ended.error or "")
+    await nothing_stays(app)
+
+
+async def test_what_no_disk_of_ours_can_hold_is_not_waited_for(
+    app: App, puller: Make, origin: Origin, monkeypatch: pytest.MonkeyPatch
+):
+    whole = len(WAV) + app.intake.limits.reserve_bytes
+    usage = type("Usage", (), {"free": 0, "total": whole - 1})()
+    monkeypatch.setattr(intake.shutil, "disk_usage", lambda _: usage)
+    ended = await settled(app, puller(), await ask(app, origin.url))
+    assert (ended.status, ended.attempt) == ("FAILED", 1)
+    assert "the whole disk" in (ended.error or "")
+    await nothing_stays(app)
 
 
 async def test_cancelled_in_the_middle_nothing_stays(app: App, puller: Make, origin: Origin):

@@ -5,7 +5,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from takeup.api.access import Reader, Writer
@@ -15,7 +15,7 @@ from takeup.api.strict import StrictRoute, words_in_path
 from takeup.app import App
 from takeup.core.errors import InvalidInput, NotFound, UnknownPipeline
 from takeup.core.machine import JOB
-from takeup.core.model import Artifact, Control, Job, LogLine, Step, Task
+from takeup.core.model import Control, Job, JobFile, LogLine, Step, Task
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
 from takeup.core.policy import PRIORITY_DEFAULT, PRIORITY_MAX
@@ -23,6 +23,7 @@ from takeup.core.why import why
 from takeup.store.ops.read import JobFilter
 
 KEY_CHARS_MAX = 255
+FILE_PLACE = r"^[1-9][0-9]{0,17}/[^\x00-\x1f\x7f]{1,512}$"
 TAG = re.compile(r'"([1-9][0-9]{0,17})"\Z')
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"], route_class=StrictRoute)
@@ -39,6 +40,16 @@ class BadHeader(HttpError):
 
     http_status = 400
     help = "Correct the header that the message names."
+
+
+def key_of(idempotency_key: Annotated[str | None, Header()] = None) -> str | None:
+    """The key under which a call may come twice, if it has one."""
+    if idempotency_key is not None and not 0 < len(idempotency_key) <= KEY_CHARS_MAX:
+        raise BadHeader(f"Idempotency-Key has 1 to {KEY_CHARS_MAX} characters")
+    return idempotency_key
+
+
+Key = Annotated[str | None, Depends(key_of)]
 
 
 class NewJobBody(Body):
@@ -130,15 +141,8 @@ def app_of(request: Request) -> App:
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=CHANGE)
-async def create(
-    request: Request,
-    caller: Writer,
-    body: NewJobBody,
-    idempotency_key: Annotated[str | None, Header()] = None,
-) -> Created:
+async def create(request: Request, caller: Writer, body: NewJobBody, key: Key) -> Created:
     """Create a job. Sent again with the same `Idempotency-Key` it is created once, and answered the same."""
-    if idempotency_key is not None and not 0 < len(idempotency_key) <= KEY_CHARS_MAX:
-        raise BadHeader(f"Idempotency-Key has 1 to {KEY_CHARS_MAX} characters")
     if body.not_before is not None and body.not_before.tzinfo is None:
         raise InvalidInput("not_before has no zone; write Z for UTC, or +02:00, at its end")
     job = NewJob(
@@ -146,7 +150,7 @@ async def create(
         body.spec,
         subject=body.subject,
         user_id=caller.user,
-        idempotency_key=idempotency_key,
+        idempotency_key=key,
         priority=body.priority,
         control="PAUSED" if body.paused else "READY",
         not_before=body.not_before,
@@ -284,11 +288,18 @@ async def steps(
 
 
 @router.get("/{job_id}/artifacts", responses=LOOK)
-async def artifacts(request: Request, _caller: Reader, job_id: JobId) -> Page[Artifact]:
-    """The files that a job made, a thousand at most."""
+async def artifacts(
+    request: Request,
+    _caller: Reader,
+    job_id: JobId,
+    after: Annotated[str | None, Query(pattern=FILE_PLACE)] = None,
+    limit: Limit = LIMIT_DEFAULT,
+) -> Page[JobFile]:
+    """The files that a job made, by task and name."""
     read = app_of(request).store.read
     await read.job(job_id)
-    return Page(items=await read.artifacts(job_id))
+    task_id, _, name = (after or "0/").partition("/")
+    return page_of(await read.files(job_id, after=(int(task_id), name), limit=limit), limit, "place")
 
 
 @router.get("/{job_id}/why", responses=LOOK)

@@ -10,11 +10,13 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from takeup.api.access import Reader, Writer
-from takeup.api.jobs import CHANGE, LOOK, Changed, app_of
+from takeup.api.jobs import CHANGE, LOOK, Changed, Key, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
 from takeup.api.strict import StrictRoute
 from takeup.api.videos import NAME_CHARS_MAX, TITLE_CHARS_MAX, about
+from takeup.app import App
 from takeup.core.pulls import Pull, PullStatus, upload_for
+from takeup.core.repeats import Asked
 from takeup.engine.videos.errors import UploadBusy
 from takeup.net.guard import URL_CHARS_MAX
 
@@ -50,15 +52,27 @@ class PullLine(BaseModel):
 
 
 @router.post("", status_code=HTTPStatus.CREATED, responses=CHANGE)
-async def begin(request: Request, response: Response, caller: Writer, body: PullBody) -> PullLine:
-    """Let the server fetch a file; its address is looked up and judged first."""
+async def begin(request: Request, response: Response, caller: Writer, body: PullBody, key: Key) -> PullLine:
+    """Let the server fetch a file; its address is looked up and judged first.
+
+    Sent again with the same `Idempotency-Key` it is fetched once, and the answer is how far that pull is.
+    """
     app = app_of(request)
+    asked = Asked.of("pull", caller.user, key, body.model_dump()) if key is not None else None
+    made = await app.store.pulls.asked(asked) if asked else None
+    if made is None:
+        made = await _add(app, caller.user, body, asked)
+    response.headers["Location"] = f"/api/pulls/{made.id}"
+    return line_of(made)
+
+
+async def _add(app: App, user_id: str, body: PullBody, asked: Asked | None) -> Pull:
     await app.fetcher.check(body.url)
     name = unquote(urlsplit(body.url).path) if body.file_name is None else body.file_name
     said = about(body.title, name, body.profile, body.slug, body.sha256)
-    made = await app.store.pulls.add(caller.user, body.url, said, count_max=app.intake.limits.quota_count)
-    response.headers["Location"] = f"/api/pulls/{made.id}"
-    return line_of(made)
+    return await app.store.pulls.add(
+        user_id, body.url, said, count_max=app.intake.limits.quota_count, asked=asked
+    )
 
 
 @router.get("", responses=LOOK)

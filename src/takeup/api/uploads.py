@@ -14,11 +14,13 @@ from starlette.requests import ClientDisconnect
 
 from takeup.api.access import Reader, Writer
 from takeup.api.edge import large_body
-from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
+from takeup.api.jobs import CHANGE, LOOK, BadHeader, Key, app_of
 from takeup.api.problems import CHECKSUM_MISMATCH, HttpError, refusals
 from takeup.api.strict import StrictRoute
 from takeup.api.videos import BrokenOff, about, body_of
-from takeup.core.videos import About, Upload, UploadState, Video
+from takeup.app import App
+from takeup.core.repeats import Asked
+from takeup.core.videos import About, Upload, UploadState, Video, upload_of
 from takeup.engine.videos.errors import TooLarge
 from takeup.engine.videos.receiving import ALGORITHMS, Digest
 
@@ -79,19 +81,35 @@ async def abilities(request: Request, _caller: Reader) -> Response:
 async def begin(
     request: Request,
     caller: Writer,
+    key: Key,
     upload_length: Annotated[str | None, Header()] = None,
     upload_metadata: Annotated[str, Header()] = "",
     tus_resumable: Resumable = None,
 ) -> Response:
-    """Begin an upload; `Upload-Metadata` may name `filename`, `title`, `slug` and `profile`."""
+    """Begin an upload; `Upload-Metadata` may name `filename`, `title`, `slug` and `profile`.
+
+    Sent again with the same `Idempotency-Key` the answer leads to the same upload, or to its video.
+    """
     _check_version(tus_resumable)
     said = _said(upload_metadata)
     length = _number("Upload-Length", upload_length)
     app = app_of(request)
-    made = await app.intake.begin(caller.user, length, said)
-    place = f"{app.settings.public_url}/api/uploads/{made.id}"  # some clients cannot read a path alone
-    headers = {"Location": place, "Upload-Offset": "0", "Upload-Expires": _until(made)}
-    return Response(status_code=HTTPStatus.CREATED, headers={**TUS, **headers})
+    made: Upload | Video
+    if key is None:
+        made = await app.intake.begin(caller.user, length, said)
+    else:
+        asked = Asked.of("upload", caller.user, key, [length, upload_metadata])
+        made = await app.repeats.begin(asked, caller.user, length, said)
+    return Response(status_code=HTTPStatus.CREATED, headers={**TUS, **_begun(app, made)})
+
+
+def _begun(app: App, made: Upload | Video) -> dict[str, str]:
+    """Where an upload goes on, or what has become of it."""
+    upload_id = upload_of(made.id) if isinstance(made, Video) else made.id
+    place = f"{app.settings.public_url}/api/uploads/{upload_id}"  # some clients cannot read a path alone
+    if isinstance(made, Video):
+        return {"Location": place, "Upload-Offset": str(made.size_bytes), **_named(made)}
+    return {"Location": place, "Upload-Offset": str(app.intake.size(made)), "Upload-Expires": _until(made)}
 
 
 @router.get("/{upload_id}", responses=LOOK)

@@ -14,11 +14,12 @@ from starlette.requests import ClientDisconnect
 from takeup.api.access import Reader, Writer
 from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
-from takeup.api.jobs import CHANGE, LOOK, TAG, BadHeader, Changed, app_of
+from takeup.api.jobs import CHANGE, LOOK, TAG, BadHeader, Changed, Key, app_of
 from takeup.api.pages import LIMIT_DEFAULT, Body, Limit, Page, page_of
 from takeup.api.problems import HttpError, refusals
 from takeup.api.strict import StrictRoute
 from takeup.core.errors import InvalidInput
+from takeup.core.repeats import Asked
 from takeup.core.videos import (
     About,
     ServedQuality,
@@ -180,6 +181,7 @@ async def send(  # noqa: PLR0913 - each parameter of the call
     request: Request,
     response: Response,
     caller: Writer,
+    key: Key,
     *,
     title: Annotated[str | None, Query(max_length=TITLE_CHARS_MAX)] = None,
     file_name: Annotated[str, Query(max_length=NAME_CHARS_MAX)] = "",
@@ -188,7 +190,10 @@ async def send(  # noqa: PLR0913 - each parameter of the call
     content_digest: Annotated[str | None, Header()] = None,
     x_checksum_sha256: Annotated[str | None, Header()] = None,
 ) -> NewVideo:
-    """Send a video as the body; it is looked into, whatever its name says, and its stream is made."""
+    """Send a video as the body; it is looked into, whatever its name says, and its stream is made.
+
+    Sent again with the same `Idempotency-Key` it is kept once, and answered the same.
+    """
     if not KINDS.match(request.headers.get("content-type", "").partition(";")[0].strip().lower()):
         raise WrongKind("the body is no file")
     if slug is not None:
@@ -197,10 +202,13 @@ async def send(  # noqa: PLR0913 - each parameter of the call
     length = request.headers.get("content-length")
     if length is None and "transfer-encoding" not in request.headers:
         length = "0"
+    app, size = app_of(request), None if length is None else int(length)
     try:
-        made = await app_of(request).intake.take(
-            caller.user, None if length is None else int(length), said, request.stream()
-        )
+        if key is None:
+            made = await app.intake.take(caller.user, size, said, request.stream())
+        else:
+            asked = Asked.of("video", caller.user, key, [title, file_name, slug, profile])
+            made = await app.repeats.take(asked, caller.user, size, said, request.stream())
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
     response.headers["Location"] = f"/api/videos/{made.id}"

@@ -83,8 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def execute(options: argparse.Namespace) -> int:
     """Run the chosen command; every error becomes one line."""
-    from takeup.core.errors import TakeupError  # noqa: PLC0415 - only once a command runs
+    from takeup.config import unknown_variables  # noqa: PLC0415 - only once a command runs
+    from takeup.core.errors import TakeupError  # noqa: PLC0415 - the same
 
+    for line in unknown_variables(os.environ):
+        complain(line, 0)
     try:
         result: Any = options.run(options)
         if inspect.iscoroutine(result):

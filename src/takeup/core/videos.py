@@ -100,6 +100,8 @@ class Upload:
     state: UploadState
     created_at: datetime
     expires_at: datetime
+    request_hash: str | None = None
+    """Of what was asked for, if the call had a key."""
 
     @property
     def video_id(self) -> str:

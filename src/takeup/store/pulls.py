@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from takeup.core.ids import RandomBytes, new_id
 from takeup.core.pulls import PULL, Beat, Pull, PullEnd
+from takeup.core.repeats import Asked
 from takeup.core.videos import About
 from takeup.store.drivers import Driver
 from takeup.store.ops import pulls
@@ -20,10 +21,16 @@ class PullStore:
         self._driver = driver
         self._random = random
 
-    async def add(self, user_id: str, url: str, about: About, *, count_max: int) -> Pull:
+    async def add(
+        self, user_id: str, url: str, about: About, *, count_max: int, asked: Asked | None = None
+    ) -> Pull:
         """A file to fetch; its address was judged by who calls this."""
-        pull_id = new_id(PULL.rstrip("_"), self._random)
-        return await self._driver.run(pulls.add, pull_id, user_id, url, about, count_max)
+        pull_id = PULL + asked.tail if asked else new_id(PULL.rstrip("_"), self._random)
+        return await self._driver.run(pulls.add, pull_id, user_id, url, about, count_max, asked)
+
+    async def asked(self, what: Asked) -> Pull | None:
+        """The pull that a call with this key made."""
+        return await self._driver.read(pulls.asked_before, what)
 
     async def find(self, pull_id: str, user_id: str) -> Pull:
         """A pull of this caller."""
@@ -50,6 +57,10 @@ class PullStore:
     async def end(self, pull: Pull, how: PullEnd) -> bool:
         """Note how an attempt ended."""
         return await self._driver.run(pulls.end, pull.id, pull.attempt, how)
+
+    async def has_waited(self, pull: Pull, wait_s: float) -> bool:
+        """Whether it was asked for so long ago."""
+        return await self._driver.read(pulls.has_waited, pull.id, wait_s)
 
     async def cancel(self, pull_id: str, user_id: str) -> bool:
         """Fetch no more of it; whether it was not over."""

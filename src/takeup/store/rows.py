@@ -4,7 +4,19 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from takeup.core.model import Artifact, Attempt, Event, Job, ListedJob, LogLine, Message, Step, Task, Worker
+from takeup.core.model import (
+    Artifact,
+    Attempt,
+    Event,
+    Job,
+    JobFile,
+    ListedJob,
+    LogLine,
+    Message,
+    Step,
+    Task,
+    Worker,
+)
 from takeup.store.op import Row
 
 
@@ -67,6 +79,11 @@ def step_of(row: Row) -> Step:
     """A command."""
     success = row["success"]
     return Step(**{**_pick(row, Step), "success": None if success is None else bool(success)})
+
+
+def job_file_of(row: Row) -> JobFile:
+    """An output file with the task that made it."""
+    return JobFile(row["task_id"], row["name"], row["object_key"], row["sha256"], row["size_bytes"])
 
 
 def artifact_of(row: Row) -> Artifact:

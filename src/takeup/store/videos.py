@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from takeup.core.ids import RandomBytes, new_id
 from takeup.core.plan import NewJob, plan_job
+from takeup.core.repeats import Asked
 from takeup.core.videos import UPLOAD, About, NewVideo, Served, ServedQuality, Upload, Video
 from takeup.store.drivers import Driver
 from takeup.store.ops import uploads, videos
@@ -35,6 +36,10 @@ class VideoStore:
     async def find(self, video_id: str) -> Video:
         """One video."""
         return await self._driver.read(videos.find, video_id)
+
+    async def asked(self, what: Asked) -> Video | None:
+        """The video that a call with this key made, also if it was deleted since."""
+        return await self._driver.read(videos.asked, what)
 
     async def by_slug(self, slug: str) -> str | None:
         """The id of the video that has this slug."""
@@ -84,10 +89,13 @@ class UploadStore:
         life_s: float,
         allowance: uploads.Allowance,
         upload_id: str | None = None,
+        asked: Asked | None = None,
     ) -> Upload:
         """Note an upload before its file comes, under a new id if none is named."""
-        upload_id = upload_id or new_id(UPLOAD.rstrip("_"), self._random)
-        return await self._driver.run(uploads.begin, upload_id, user_id, length, about, life_s, allowance)
+        upload_id = asked.upload_id if asked else upload_id or new_id(UPLOAD.rstrip("_"), self._random)
+        return await self._driver.run(
+            uploads.begin, upload_id, user_id, length, about, life_s, allowance, asked
+        )
 
     async def find(self, upload_id: str, user_id: str) -> Upload:
         """An upload of this caller."""

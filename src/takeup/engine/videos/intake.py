@@ -9,9 +9,10 @@ from typing import NamedTuple
 from takeup.artifacts.files import hash_file
 from takeup.child.guard import GIB
 from takeup.config import Settings
-from takeup.core.errors import TakeupError
+from takeup.core.errors import NotFound, TakeupError
 from takeup.core.plan import NewJob
 from takeup.core.points import point
+from takeup.core.repeats import Asked
 from takeup.core.videos import About, NewVideo, Upload, Video, subject_of
 from takeup.dispatch.bell import Bell
 from takeup.engine.videos.errors import (
@@ -111,12 +112,10 @@ class Intake:
         *,
         life_s: float | None = None,
         upload_id: str | None = None,
+        asked: Asked | None = None,
     ) -> Upload:
         """Note a file that is to come, if there is room for it beside all others that are coming."""
-        if length is not None and length > self.limits.bytes_max:
-            raise TooLarge(f"a file has at most {self.limits.bytes_max} bytes here")
-        if length == 0:
-            raise NotMedia("the file is empty")
+        await self._check_size(length)
         upload = await self._uploads.begin(
             user_id,
             length,
@@ -124,6 +123,7 @@ class Intake:
             life_s=life_s or self.limits.life_s,
             allowance=self.limits.allowance,
             upload_id=upload_id,
+            asked=asked,
         )
         try:
             await self._check_room()
@@ -131,6 +131,30 @@ class Intake:
             await self._uploads.drop(upload.id)
             raise
         return upload
+
+    async def _check_size(self, length: int | None) -> None:
+        """Refuse what could not be taken even if nothing else was coming."""
+        limits = self.limits
+        if length == 0:
+            raise NotMedia("the file is empty")
+        if length is not None and length > limits.bytes_max:
+            raise TooLarge(f"a file has at most {limits.bytes_max} bytes here")
+        if (length or limits.bytes_max) > limits.quota_bytes:
+            counted = "" if length else f"; without its length this one counts {limits.bytes_max}"
+            raise TooLarge(
+                f"at most {limits.quota_bytes} bytes are taken at a time (upload_quota_gb){counted}",
+                advice="Send a smaller file, say how long it is, or raise `upload_quota_gb`.",
+            )
+        total = await asyncio.to_thread(self._total_bytes)
+        if length is not None and length + limits.reserve_bytes > total:
+            raise TooLarge(
+                f"with the reserve this file does not fit on the whole disk, which has {total} bytes",
+                advice="Send a smaller file, or give the data directory a larger disk.",
+            )
+
+    def _total_bytes(self) -> int:
+        self.places.uploads.mkdir(parents=True, exist_ok=True)
+        return shutil.disk_usage(self.places.uploads).total
 
     async def _check_room(self) -> None:
         """Room for everything that is coming, and the reserve; who was noted together is refused together."""
@@ -167,11 +191,15 @@ class Intake:
         body: AsyncIterator[bytes],
         *,
         upload_id: str | None = None,
+        asked: Asked | None = None,
     ) -> Video:
         """A whole file at once; nothing of it stays if it is not taken."""
-        upload = await self.begin(user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id)
+        upload = await self.begin(
+            user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id, asked=asked
+        )
         point("intake.after begin")
         with opened(self.places.part(upload.id), may_make=True) as part:
+            await self._check_still_open(upload, part)
             try:
                 await self._receive(part, body, offset=0, size_max=length or self.limits.bytes_max)
             except BaseException:
@@ -192,10 +220,7 @@ class Intake:
         length = upload.length_bytes or self.limits.bytes_max
         self._check_open(upload)
         with opened(self.places.part(upload.id), may_make=True) as part:
-            now = await self._uploads.look(upload.id)
-            if now is None or now.state != "open" or self.places.source(upload.video_id).exists():
-                part.path.unlink()  # we made it, after another request had finished
-                raise UploadBusy("this file was finished or removed just now")
+            await self._check_still_open(upload, part)
             if part.size != offset:
                 raise WrongOffset(f"{part.size} bytes are there, not {offset}")
             await self._uploads.extend(upload.id, self.limits.life_s)
@@ -203,6 +228,13 @@ class Intake:
                 part, body, offset=offset, size_max=length, coming_bytes=coming_bytes, digest=digest
             )
             return size, await self._finish(upload, part) if size == upload.length_bytes else None
+
+    async def _check_still_open(self, upload: Upload, part: Part) -> None:
+        """Refuse a file that another request finished or removed before we had it."""
+        now = await self._uploads.look(upload.id)
+        if now is None or now.state != "open" or self.places.source(upload.video_id).exists():
+            part.path.unlink()  # we made it, after that request
+            raise UploadBusy("this file was finished or removed just now")
 
     def _check_open(self, upload: Upload) -> None:
         """Refuse to go on with a file that is whole."""
@@ -267,7 +299,7 @@ class Intake:
                 if now is None or now.state != "open" or part.size != now.length_bytes:
                     return None
                 return await self._finish(now, part)
-        except UploadBusy:
+        except (UploadBusy, NotFound):
             return None
 
     async def _finish(self, upload: Upload, part: Part) -> Video:

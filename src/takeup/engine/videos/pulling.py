@@ -30,11 +30,12 @@ PATIENCE = RetryPolicy(max_attempts=8, initial_s=2.0, multiplier=3.0, cap_s=600.
 ATTEMPTS_MAX = 1000
 """Whoever breaks off again and again, with a little more each time, is not waited for without end."""
 ROOM_S = 30.0
+WAIT_S = 7 * 86_400.0
 FORGET_EVERY_S = 3600.0
 PASSING = (408, 425, 429)
 """Refusals that may be none in a while."""
 WAITING = (Quota, NoRoom, UploadBusy)
-"""What ends by itself, so that it costs no patience."""
+"""What may end by itself, so that it costs no patience, but only so much time."""
 
 log = logger("pulls")
 
@@ -70,7 +71,7 @@ class Puller:
 
     name = "pulls"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each with its default
         self,
         store: PullStore,
         intake: Intake,
@@ -78,10 +79,11 @@ class Puller:
         *,
         period_s: float = 1.0,
         lease_s: float = 60.0,
+        wait_s: float = WAIT_S,
         at_once: int = 2,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        """A pull whose holder is silent for `lease_s` is taken by somebody else."""
+        """Who is silent for `lease_s` loses his pull to another; none waits for room longer than `wait_s`."""
         self.period_s = period_s
         self._flights = Flights(at_once)
         self.ear = self._flights.ear
@@ -89,6 +91,7 @@ class Puller:
         self._intake = intake
         self._fetcher = fetcher
         self._lease_s = lease_s
+        self._wait_s = wait_s
         self._luck = luck
         self._forgot_at: float | None = None
 
@@ -123,7 +126,10 @@ class Puller:
             raise
         await _ended(work)
         if is_ours:
-            await self._note(pull, self._outcome(pull, progress, work.exception()))
+            error = work.exception()
+            waits = isinstance(error, WAITING)
+            how = await self._wait(pull, str(error)) if waits else self._outcome(pull, progress, error)
+            await self._note(pull, how)
         else:
             await self._give_up(pull)
 
@@ -144,6 +150,20 @@ class Puller:
                 return False
         return True
 
+    async def _wait(self, pull: Pull, why: str) -> PullEnd:
+        """Again a little later, if there is time left for waiting."""
+        try:
+            is_late = await self._store.has_waited(pull, self._wait_s)
+        except StoreError as error:
+            log.warning("how long a pull waits is not known", pull=pull.id, error=str(error))
+            is_late = False
+        text = presentable(why)
+        if is_late:
+            return PullEnd(
+                "FAILED", f"{text}; this is not waited for any longer (pull_wait_days)", pull.failures
+            )
+        return PullEnd("WAITING", text, pull.failures, ROOM_S)
+
     def _outcome(self, pull: Pull, progress: Progress, error: BaseException | None) -> PullEnd:
         if error is None:
             return PullEnd("DONE")
@@ -151,8 +171,6 @@ class Puller:
         is_further = progress.received_bytes - pull.received_bytes >= BYTES_A_LOOK
         failures = 1 if is_further else pull.failures + 1
         again = PullEnd("WAITING", text, failures, PATIENCE.delay_s(failures, self._luck()))
-        if isinstance(error, WAITING):
-            return PullEnd("WAITING", text, pull.failures, ROOM_S)
         if not isinstance(error, TakeupError | OSError | Unreachable):
             log.error("a pull failed", pull=pull.id, error=f"{type(error).__name__}: {text}")
         is_final = isinstance(error, TakeupError) and error.http_status < FAULTS_FROM

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from takeup.core.errors import NotFound
 from takeup.core.ids import canonical_json
-from takeup.core.pulls import Beat, Pull, PullEnd
+from takeup.core.pulls import PULL, Beat, Pull, PullEnd
+from takeup.core.repeats import Asked
 from takeup.core.videos import About
 from takeup.store.op import Op, Row, query
 from takeup.store.ops.read import page_size
@@ -13,12 +14,17 @@ from takeup.store.ops.uploads import Quota
 from takeup.store.ops.videos import BEHIND_ALL
 
 KEPT_S = 7 * 86_400.0
-ADVICE = "`GET /api/pulls` lists those there are; what is over is forgotten after a week."
+ADVICE = "`GET /api/pulls` lists those there are; what is over, and has no key, is forgotten after a week."
 
 
-def add(pull_id: str, user_id: str, url: str, about: About, count_max: int) -> Op[Pull]:
-    """Note a file to fetch, if its user may have one more."""
+def add(
+    pull_id: str, user_id: str, url: str, about: About, count_max: int, asked: Asked | None = None
+) -> Op[Pull]:
+    """Note a file to fetch, if its user may have one more; or find what the same call made before."""
     yield query("hold_uploads")
+    known = (yield from asked_before(asked)) if asked else None
+    if known is not None:
+        return known
     rows = yield query("live_pulls_of_user", user_id=user_id)
     if rows[0]["pull_count"] >= count_max:
         raise Quota(
@@ -26,8 +32,24 @@ def add(pull_id: str, user_id: str, url: str, about: About, count_max: int) -> O
             advice="Wait for one, or cancel it (`DELETE /api/pulls/{id}`).",
         )
     text = canonical_json(about._asdict(), what="metadata")
-    yield query("add_pull", id=pull_id, user_id=user_id, url=url, about=text)
+    yield query(
+        "add_pull",
+        id=pull_id,
+        user_id=user_id,
+        url=url,
+        about=text,
+        request_hash=asked.request_hash if asked else None,
+    )
     return (yield from find(pull_id, user_id))
+
+
+def asked_before(what: Asked) -> Op[Pull | None]:
+    """The pull that a call with this key made."""
+    rows = yield query("pull_by_id", id=PULL + what.tail)
+    if not rows:
+        return None
+    what.check(rows[0]["request_hash"], rows[0]["id"])
+    return pull_from(rows[0])
 
 
 def find(pull_id: str, user_id: str) -> Op[Pull]:
@@ -82,6 +104,11 @@ def end(pull_id: str, attempt: int, how: PullEnd) -> Op[bool]:
     return bool((yield query("end_pull", id=pull_id, attempt=attempt, **how._asdict())))
 
 
+def has_waited(pull_id: str, wait_s: float) -> Op[bool]:
+    """Whether it was asked for so long ago."""
+    return bool((yield query("pull_has_waited", id=pull_id, wait_s=wait_s)))
+
+
 def cancel(pull_id: str, user_id: str) -> Op[bool]:
     """Fetch no more of it; whether it was not over."""
     yield from find(pull_id, user_id)
@@ -89,7 +116,7 @@ def cancel(pull_id: str, user_id: str) -> Op[bool]:
 
 
 def forget(older_than_s: float, limit_count: int) -> Op[int]:
-    """Remove what is over for longer than this."""
+    """Remove what is over for longer than this, and was asked for without a key."""
     old = yield query("old_pulls", older_than_s=older_than_s, limit_count=limit_count)
     if old:
         yield query("drop_pulls", g=[(row["id"],) for row in old])

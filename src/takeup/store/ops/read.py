@@ -4,9 +4,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from takeup.core.errors import InvalidInput, NotFound
-from takeup.core.model import Artifact, Attempt, Event, Job, JobPlace, ListedJob, Task, Worker
-from takeup.store.op import Op, query
-from takeup.store.rows import artifact_of, attempt_of, event_of, job_of, listed_job_of, task_of, worker_of
+from takeup.core.model import Artifact, Attempt, Event, Job, JobFile, JobPlace, ListedJob, Task, Worker
+from takeup.store.op import Op, Row, query
+from takeup.store.rows import (
+    artifact_of,
+    attempt_of,
+    event_of,
+    job_file_of,
+    job_of,
+    listed_job_of,
+    task_of,
+    worker_of,
+)
 
 PAGE_MAX = 1000
 
@@ -74,8 +83,20 @@ def attempts(job_id: str, limit_count: int) -> Op[list[Attempt]]:
 
 def artifacts(job_id: str, limit_count: int) -> Op[list[Artifact]]:
     """The output files of a job."""
-    rows = yield query("artifacts_of_job", job_id=job_id, limit_count=page_size(limit_count))
-    return [artifact_of(row) for row in rows]
+    return [artifact_of(row) for row in (yield from _files(job_id, (0, ""), limit_count))]
+
+
+def files(job_id: str, after: tuple[int, str], limit_count: int) -> Op[list[JobFile]]:
+    """A page of the output files of a job; `after` is the task and the name of the last one before it."""
+    return [job_file_of(row) for row in (yield from _files(job_id, after, limit_count))]
+
+
+def _files(job_id: str, after: tuple[int, str], limit_count: int) -> Op[list[Row]]:
+    limit_count = page_size(limit_count)
+    rows: list[Row] = yield query(
+        "artifacts_of_job", job_id=job_id, after_task=after[0], after_name=after[1], limit_count=limit_count
+    )
+    return rows
 
 
 def task_counts(job_id: str) -> Op[dict[tuple[str, str], int]]:

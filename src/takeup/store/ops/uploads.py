@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from takeup.core.errors import NotFound, TakeupError
 from takeup.core.ids import canonical_json
+from takeup.core.repeats import Asked
 from takeup.core.videos import About, Upload
 from takeup.store.op import Op, Row, query
 
@@ -31,10 +32,21 @@ class Quota(TakeupError):
 
 
 def begin(
-    upload_id: str, user_id: str, length: int | None, about: About, life_s: float, allowance: Allowance
+    upload_id: str,
+    user_id: str,
+    length: int | None,
+    about: About,
+    life_s: float,
+    allowance: Allowance,
+    asked: Asked | None = None,
 ) -> Op[Upload]:
-    """Note an upload, if its sender may have one more."""
+    """Note an upload, if its sender may have one more; or find the one that the same call made before."""
     yield query("hold_uploads")
+    if asked is not None:
+        known = yield from look(upload_id)
+        if known is not None:
+            asked.check(known.request_hash, upload_id)
+            return known
     rows = yield query("uploads_of_user", user_id=user_id, unknown_bytes=allowance.unknown_bytes)
     count, size = rows[0]["upload_count"], rows[0]["byte_count"]
     if count >= allowance.files:
@@ -51,6 +63,7 @@ def begin(
         length_bytes=length,
         about=canonical_json(about._asdict(), what="metadata"),
         life_s=life_s,
+        request_hash=asked.request_hash if asked else None,
     )
     found = yield query("upload_by_id", id=upload_id)
     return upload_from(found[0])
@@ -108,4 +121,5 @@ def upload_from(row: Row) -> Upload:
         state=row["state"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],
+        request_hash=row["request_hash"],
     )

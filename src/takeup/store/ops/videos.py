@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from takeup.core.errors import InvalidInput, NotFound, SubjectBusy, VersionMismatch
 from takeup.core.plan import YEARS, JobPlan
+from takeup.core.repeats import Asked
 from takeup.core.videos import NewVideo, Served, ServedQuality, SlugTaken, Video, slugs_to_try, subject_of
 from takeup.store.op import Op, Row, Together, query
 from takeup.store.ops.operate import cancel
@@ -46,6 +47,7 @@ def add(new: NewVideo, job_id: str, plan: JobPlan, hint: str = "") -> Op[Video]:
         profile=new.about.profile,
         size_bytes=new.size_bytes,
         digest=new.sha256,
+        upload_id=new.upload_id,
     )
     yield from submit([(job_id, plan)], hint=hint)
     yield query("end_upload", id=new.upload_id)
@@ -68,6 +70,16 @@ def find(video_id: str) -> Op[Video]:
     if not rows or rows[0]["deleted_at"] is not None:
         raise NotFound(f"no video has the id {video_id!r}", advice=ADVICE)
     return video_from(rows[0])
+
+
+def asked(what: Asked) -> Op[Video | None]:
+    """The video that a call with this key made, also if it was deleted since."""
+    rows = yield query("video_request", id=what.video_id)
+    if not rows:
+        return None
+    what.check(rows[0]["request_hash"], what.video_id)
+    found = yield query("video_state", id=what.video_id)
+    return video_from(found[0])
 
 
 def by_slug(slug: str) -> Op[str | None]:

@@ -4,8 +4,8 @@
 SELECT COUNT(*) AS pull_count FROM pulls WHERE user_id = :user_id AND status IN ('WAITING', 'RUNNING');
 
 -- name: add_pull
-INSERT INTO pulls (id, user_id, url, about, status, created_at, available_at)
-VALUES (:id, :user_id, :url, :about, 'WAITING', {now}, {now});
+INSERT INTO pulls (id, user_id, url, about, status, request_hash, created_at, available_at)
+VALUES (:id, :user_id, :url, :about, 'WAITING', :request_hash, {now}, {now});
 
 -- name: pull_by_id
 SELECT * FROM pulls WHERE id = :id;
@@ -47,12 +47,15 @@ UPDATE pulls SET status = :to_status, lease_expires_at = NULL, error = :error, f
   finished_at = CASE WHEN :to_status = 'WAITING' THEN NULL ELSE {now} END
 WHERE id = :id AND status = 'RUNNING' AND attempt = :attempt RETURNING id;
 
+-- name: pull_has_waited
+SELECT id FROM pulls WHERE id = :id AND created_at <= {before :wait_s};
+
 -- name: cancel_pull
 UPDATE pulls SET status = 'CANCELLED', lease_expires_at = NULL, finished_at = {now}
 WHERE id = :id AND status IN ('WAITING', 'RUNNING') RETURNING id;
 
 -- name: old_pulls
-SELECT id FROM pulls WHERE finished_at < {before :older_than_s} ORDER BY finished_at, id LIMIT :limit_count;
+SELECT id FROM pulls WHERE finished_at < {before :older_than_s} AND request_hash IS NULL ORDER BY finished_at, id LIMIT :limit_count;
 
 -- name: drop_pulls
 DELETE FROM pulls WHERE id {among g(id text)} AND finished_at IS NOT NULL;

@@ -26,7 +26,9 @@ SELECT a.*, t.stage, t.segment FROM attempts a JOIN tasks t ON t.id = a.task_id
 WHERE a.job_id = :job_id ORDER BY a.task_id, a.epoch LIMIT :limit_count;
 
 -- name: artifacts_of_job
-SELECT * FROM artifacts WHERE job_id = :job_id ORDER BY task_id, name LIMIT :limit_count;
+SELECT * FROM artifacts
+WHERE job_id = :job_id AND task_id >= :after_task AND (task_id > :after_task OR name > :after_name)
+ORDER BY task_id, name LIMIT :limit_count;
 
 -- name: task_counts
 SELECT stage, status, COUNT(*) AS task_count FROM tasks WHERE job_id = :job_id GROUP BY stage, status ORDER BY stage, status;

@@ -4,11 +4,15 @@
 SELECT slug FROM videos WHERE slug {among g(slug text)};
 
 -- name: add_video
-INSERT INTO videos (id, slug, title, user_id, file_name, profile, size_bytes, sha256, created_at, updated_at)
-VALUES (:id, :slug, :title, :user_id, :file_name, :profile, :size_bytes, :digest, {now}, {now});
+INSERT INTO videos (id, slug, title, user_id, file_name, profile, size_bytes, sha256, request_hash, created_at, updated_at)
+VALUES (:id, :slug, :title, :user_id, :file_name, :profile, :size_bytes, :digest,
+  (SELECT request_hash FROM uploads WHERE id = :upload_id), {now}, {now});
 
 -- name: video_state
 SELECT * FROM video_states WHERE id = :id;
+
+-- name: video_request
+SELECT request_hash FROM videos WHERE id = :id;
 
 -- name: video_by_slug
 SELECT id FROM videos WHERE slug = :slug AND deleted_at IS NULL;
@@ -73,8 +77,8 @@ SELECT COUNT(*) AS upload_count, CAST(COALESCE(SUM(COALESCE(length_bytes, :unkno
 FROM uploads WHERE user_id = :user_id AND state = 'open' AND expires_at > {now};
 
 -- name: add_upload
-INSERT INTO uploads (id, user_id, length_bytes, about, state, created_at, expires_at)
-VALUES (:id, :user_id, :length_bytes, :about, 'open', {now}, {after :life_s});
+INSERT INTO uploads (id, user_id, length_bytes, about, state, request_hash, created_at, expires_at)
+VALUES (:id, :user_id, :length_bytes, :about, 'open', :request_hash, {now}, {after :life_s});
 
 -- name: upload_by_id
 SELECT * FROM uploads WHERE id = :id;
