@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from takeup.core.errors import AlreadyStarted, InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
@@ -17,7 +16,7 @@ from takeup.store.ops.moves import clip, log_tasks
 SLOTS_MAX = 1000
 STAGE = re.compile(r"(\*|[a-z][a-z0-9_.-]*/(\*|[a-z][a-z0-9_.-]*))\Z")
 ID_CHARS_MAX = 200
-PROCESSES, PROCESSES_MAX = "processes", 8
+PROCESSES_MAX = 8
 
 
 def register(spec: WorkerSpec) -> Op[None]:
@@ -27,7 +26,8 @@ def register(spec: WorkerSpec) -> Op[None]:
     rows = yield query("workers_for_change", g=[(spec.id,)])
     if rows and rows[0]["disabled"]:
         raise WorkerRefused(f"worker {spec.id} is disabled")
-    metadata = metadata_of(spec, json.loads(rows[0]["metadata"]) if rows else {})
+    known = rows[0]["processes"] if rows else None
+    processes = processes_of(spec, json.loads(known or "[]"))
     yield query(
         "register_again" if rows else "add_worker",
         worker_id=spec.id,
@@ -36,7 +36,8 @@ def register(spec: WorkerSpec) -> Op[None]:
         slots=spec.slots,
         capabilities=canonical_json(sorted(spec.capabilities)),
         stages=canonical_json(list(spec.stages)),
-        metadata=canonical_json(metadata, what="metadata"),
+        metadata=canonical_json(dict(spec.metadata), what="metadata"),
+        processes=canonical_json(processes),
     )
     if rows:
         yield query("drop_worker_lanes", worker_id=spec.id)
@@ -53,17 +54,15 @@ def register(spec: WorkerSpec) -> Op[None]:
     yield from log_tasks(TASK.move("cut").actor, entries, None)
 
 
-def metadata_of(spec: WorkerSpec, former: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a worker, with its processes, the latest first; one that is known is refused."""
+def processes_of(spec: WorkerSpec, known: Sequence[str]) -> list[str]:
+    """Which processes of a worker began, the latest first; one that is known is refused."""
     if not spec.process:
-        return dict(spec.metadata)
-    found = former.get(PROCESSES)
-    known = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+        return []
     if spec.process in known:
         raise AlreadyStarted(
             f"this process of worker {spec.id} registered before", is_latest=spec.process == known[0]
         )
-    return {**spec.metadata, PROCESSES: [spec.process, *known][:PROCESSES_MAX]}
+    return [spec.process, *known][:PROCESSES_MAX]
 
 
 def check_spec(spec: WorkerSpec) -> None:
