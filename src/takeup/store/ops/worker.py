@@ -1,16 +1,20 @@
-"""Workers: register, heartbeat, drain, leave, be lost, be disabled; and which lanes each may serve."""
+"""Workers: enrol, register, heartbeat, drain, leave, be lost, be disabled; and which lanes each may serve."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from takeup.core.access import Scope
 from takeup.core.errors import AlreadyStarted, InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
+from takeup.core.keys import Key
 from takeup.core.machine import TASK, WORKER, Actor
 from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import NAME
 from takeup.core.plan import LanePlan
 from takeup.store.op import Op, Row, Rows, query
+from takeup.store.ops import keys
 from takeup.store.ops.moves import clip, log_tasks
 
 SLOTS_MAX = 1000
@@ -30,13 +34,7 @@ def register(spec: WorkerSpec) -> Op[None]:
     processes = processes_of(spec, json.loads(known or "[]"))
     yield query(
         "register_again" if rows else "add_worker",
-        worker_id=spec.id,
-        name=spec.name,
-        kind=spec.kind,
-        slots=spec.slots,
-        capabilities=canonical_json(sorted(spec.capabilities)),
-        stages=canonical_json(list(spec.stages)),
-        metadata=canonical_json(dict(spec.metadata), what="metadata"),
+        **columns_of(spec),
         processes=canonical_json(processes),
     )
     if rows:
@@ -52,6 +50,28 @@ def register(spec: WorkerSpec) -> Op[None]:
     reason = "a newer process of the worker registered"
     entries = [(row["id"], "cut", "RUNNING", spec.id, row["nonce_hash"], reason) for row in cut]
     yield from log_tasks(TASK.move("cut").actor, entries, None)
+
+
+def enrol(spec: WorkerSpec, key: Key, scopes: frozenset[Scope]) -> Op[None]:
+    """Make a worker known with the key of its processes, none of which has begun; both or neither."""
+    check_spec(spec)
+    yield query("enrol_worker", **columns_of(spec))
+    entry = (spec.id, "enrol", None, None)
+    yield query("log_workers", g=[entry], actor=Actor.OPERATOR.value, request_id=None)
+    yield from keys.add(key, name=spec.name or spec.id, scopes=scopes, worker_id=spec.id)
+
+
+def columns_of(spec: WorkerSpec) -> dict[str, Any]:
+    """What a worker says of itself, as it is stored."""
+    return {
+        "worker_id": spec.id,
+        "name": spec.name,
+        "kind": spec.kind,
+        "slots": spec.slots,
+        "capabilities": canonical_json(sorted(spec.capabilities)),
+        "stages": canonical_json(list(spec.stages)),
+        "metadata": canonical_json(dict(spec.metadata), what="metadata"),
+    }
 
 
 def processes_of(spec: WorkerSpec, known: Sequence[str]) -> list[str]:

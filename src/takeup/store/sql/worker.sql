@@ -21,6 +21,11 @@ SELECT id, capabilities, stages FROM workers;
 INSERT INTO workers (id, name, kind, status, slots, capabilities, stages, metadata, processes, incarnation, registered_at)
 VALUES (:worker_id, :name, :kind, 'active', :slots, :capabilities, :stages, :metadata, :processes, 1, {now});
 
+-- name: enrol_worker
+-- Known, but no process of it has begun yet.
+INSERT INTO workers (id, name, kind, status, slots, capabilities, stages, metadata, incarnation, registered_at)
+VALUES (:worker_id, :name, :kind, 'offline', :slots, :capabilities, :stages, :metadata, 0, {now});
+
 -- name: register_again
 UPDATE workers SET name = :name, kind = :kind, status = 'active', slots = :slots, capabilities = :capabilities,
   stages = :stages, metadata = :metadata, processes = :processes,
