@@ -2,11 +2,13 @@
 
 import secrets
 from collections.abc import Mapping
+from typing import get_args
 
 import httpx2
 import pytest
 
 from takeup.app import App
+from takeup.core.budget import Excuse
 from takeup.core.model import Completion, Failure
 from takeup.testing.clocks import ManualClock
 from tests.api.afar import Afar, Hire, hire, submit
@@ -25,12 +27,21 @@ def more_settings() -> Mapping[str, object]:
     return {"worker_error_budget": 2}
 
 
-async def spend(app: App, clock: ManualClock, bad: Afar, good: Afar, count: int = 2) -> None:
+async def spend(
+    app: App,
+    clock: ManualClock,
+    bad: Afar,
+    good: Afar,
+    count: int = 2,
+    *,
+    error: str = "no device",
+    excuse: Excuse | None = None,
+) -> None:
     """Tasks that one fails and the other finishes; then recovery looks."""
     for _ in range(count):
         await submit(app)
         lease = await bad.one()
-        await bad.source.fail(bad.id, [Failure(lease.held, "no device", after_s=0.0)])
+        await bad.source.fail(bad.id, [Failure(lease.held, error, after_s=0.0, excuse=excuse)])
         clock.advance(1)
         await app.store.recovery.wake()
         lease = await good.one()
@@ -87,6 +98,22 @@ async def test_a_restart_does_not_let_it_back_but_an_operator_does(
     await bad.one()
     await app.recovery().run_once()
     assert (await app.store.read.worker(bad.id)).quarantined_at is None, "what was is forgiven"
+
+
+@pytest.mark.parametrize("words", ["it asked to be tried again", "its outputs were not taken"])
+async def test_no_error_talks_itself_out_of_it(app: App, hire: Hire, clock: ManualClock, words: str):
+    bad, good = await hire("bad"), await hire("good")
+    await spend(app, clock, bad, good, error=f"{words}: no device")
+    assert (await app.store.read.worker(bad.id)).quarantined_at is not None
+
+
+@pytest.mark.parametrize("excuse", get_args(Excuse))
+async def test_what_is_excused_by_name_does_not_count(
+    app: App, hire: Hire, clock: ManualClock, excuse: Excuse
+):
+    bad, good = await hire("bad"), await hire("good")
+    await spend(app, clock, bad, good, excuse=excuse)
+    assert (await app.store.read.worker(bad.id)).quarantined_at is None
 
 
 class TestOff:

@@ -73,6 +73,25 @@ async def test_versions_that_do_not_fit_are_refused(client, app: App):
     assert "flow has version 7" in str(refused(other, 409, "other_version")["detail"])
 
 
+async def test_its_metadata_is_the_users_alone(client, app: App, viewer):
+    _, key = await enrol(app.store, "attic", metadata={"rack": 3, "processes": "many"})
+    http = client(key.text)
+    for process in ("one", "two"):
+        body = {**START, "process": process, "metadata": {"host": "attic"}}
+        assert (await http.post("/api/worker/start", json=body)).status_code == 200
+    (row,) = (await viewer.get("/api/workers")).json()["items"]
+    assert row["metadata"] == {"rack": 3, "processes": "many", "host": "attic", "version": START["version"]}
+    assert "processes" not in row
+
+
+async def test_its_metadata_stay_within_their_bound_start_after_start(client, app: App):
+    worker_id, key = await enrol(app.store, "attic", metadata={"one": "x" * 6000})
+    body = {**START, "metadata": {"two": "y" * 6000}}
+    told = refused(await client(key.text).post("/api/worker/start", json=body), 422, "invalid_input")
+    assert "metadata have 12" in str(told["detail"])
+    assert "two" not in (await app.store.read.worker(worker_id)).metadata
+
+
 async def test_a_program_is_no_worker(client, app: App):
     key = await app.store.keys.add("odd", frozenset({"worker"}))
     refused(await client(key.text).post("/api/worker/heartbeat", json={}), 403, "worker_refused")

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from takeup import Fatal, Pipeline, Retry, RetryPolicy
+from takeup.core.errors import TakeupError
 from takeup.testing import crash
 
 QUICK = RetryPolicy(max_attempts=3, initial_s=0.05, cap_s=0.1)
@@ -63,6 +64,14 @@ def no_json(ctx):
 
 def fatal(ctx):
     raise Fatal("the source is corrupt")
+
+
+class Feigned(TakeupError):
+    retryable = True
+
+
+def feign(ctx):
+    raise Feigned("it asked to be tried again: no device")
 
 
 def again_later(ctx):

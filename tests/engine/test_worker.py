@@ -174,6 +174,16 @@ async def test_a_stage_says_when_to_try_again(small_scene: Scene):
         if event.event in ("fail", "claim") and event.logged_at
     ][1:3]
     assert (claimed.logged_at - failed.logged_at).total_seconds() >= 0.2
+    assert failed.excuse == "asked_again"
+
+
+async def test_a_stage_that_only_says_so_has_no_excuse(small_scene: Scene):
+    await small_scene.start_worker("w")
+    job_id = await small_scene.act("feign")
+    await small_scene.finished(job_id)
+    (failed, *_) = [event for event in await small_scene.events(job_id) if event.event == "fail"]
+    assert "it asked to be tried again: no device" in (failed.reason or "")
+    assert failed.excuse is None
 
 
 async def test_logs_steps_and_prints_are_kept_without_their_secrets(small_scene: Scene):

@@ -9,9 +9,10 @@ import pytest
 
 from takeup.core.alerts import BURST_MAX, Alert, Limits
 from takeup.core.budget import ErrorBudget
-from takeup.core.model import Failure, Lease
+from takeup.core.model import Failure, Lease, WorkerSpec
 from takeup.core.plan import NewJob
 from takeup.core.webhooks import News
+from takeup.engine.enrolment import enrol
 from takeup.store.store import Store
 from takeup.testing.clocks import START
 from tests.conftest import GetPostgres
@@ -39,6 +40,15 @@ async def kinds(store: Store) -> list[str]:
 async def claim(store: Store) -> Lease:
     (lease,) = await store.worker.claim(claim_request("w1"), takes_back=False)
     return lease
+
+
+async def test_a_worker_that_was_only_made_known_neither_came_nor_went(store: Store, clock: Clock):
+    worker_id, _ = await enrol(store, "attic")
+    assert await told(store) == []
+    clock.pass_s(1)
+    await store.worker.register(WorkerSpec(worker_id, "attic", "remote"))
+    (up,) = await told(store)
+    assert (up.event, up.data["worker_id"]) == ("worker_startup", worker_id)
 
 
 async def fail(store: Store, subject: str) -> None:

@@ -3,9 +3,11 @@
 import pytest
 
 from takeup.core.access import Scope
-from takeup.core.errors import InvalidInput, NotFound
+from takeup.core.errors import InvalidInput, NotFound, StoreError
 from takeup.core.keys import parse_key
 from takeup.core.model import WorkerSpec
+from takeup.history.live import verify
+from takeup.store.keys import KeyStore
 from takeup.store.ops.keys import KEYS_A_WORKER_MAX
 from takeup.store.store import Store
 from tests.store.scenes import Clock
@@ -89,3 +91,31 @@ async def test_what_cannot_be_a_key_is_refused(store: Store, name: str, scopes, 
     with pytest.raises(InvalidInput):
         await store.keys.add(name, frozenset(scopes), life_days=days)
     assert await store.keys.list() == []
+
+
+async def test_a_worker_is_made_known_with_its_key(store: Store):
+    key = await store.keys.enrol(WorkerSpec("afar", "attic", "remote"))
+    found = await store.keys.find(key)
+    assert found
+    assert (found.key.worker_id, found.key.name, found.key.scopes) == ("afar", "attic", {"worker"})
+    worker = await store.read.worker("afar")
+    assert (worker.status, worker.incarnation, worker.last_heartbeat_at) == ("offline", 0, None)
+    (event,) = await store.read.events()
+    assert (event.event, event.actor, event.from_status, event.to_status) == (
+        "enrol",
+        "operator",
+        None,
+        "offline",
+    )
+    await store.worker.register(WorkerSpec("afar", "attic", "remote"))
+    assert (await store.read.worker("afar")).incarnation == 1
+    verdict = await store.driver.read(verify, store.driver.dialect.name)
+    assert (verdict.events, verdict.violations) == (2, ())
+
+
+async def test_without_its_key_no_worker_is_made_known(store: Store):
+    same = KeyStore(store.driver, lambda size: b"k" * size)
+    await same.enrol(WorkerSpec("first", "", "remote"))
+    with pytest.raises(StoreError):
+        await same.enrol(WorkerSpec("second", "", "remote"))
+    assert [worker.id for worker in await store.read.workers()] == ["first"]

@@ -218,3 +218,32 @@ async def test_an_interrupted_first_open_leaves_a_usable_file(tmp_path):
     await driver.close()
     assert path_in(url).exists()
     assert await applied_by(url) == ALL
+
+
+async def test_workers_from_before_excuses_were_told_apart_start_afresh(empty_url, monkeypatch):
+    first = migrate.migrations()[:12]
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "migrations", lambda: first)
+        await applied_by(empty_url)
+        moment = "1" if empty_url.startswith("sqlite") else "TIMESTAMPTZ '2026-01-01 00:00:00Z'"
+        for name, kind in (("w1", "remote"), ("w2", "local")):
+            values = f"'{name}', '', '{kind}', 'active', 1, '[]', '[\"*\"]', 1, {moment}"
+            metadata = '{"processes":["one"],"rack":3}'
+            await ask(
+                empty_url,
+                "INSERT INTO workers (id, name, kind, status, slots, capabilities, stages, incarnation, "
+                f"registered_at, metadata) VALUES ({values}, '{metadata}')",
+            )
+        await ask(
+            empty_url,
+            "INSERT INTO audit (logged_at, noun, event, actor, worker_id, to_status) "
+            f"VALUES ({moment}, 'worker', 'register', 'worker', 'w1', 'active')",
+        )
+    assert await applied_by(empty_url) == ALL[12:]
+    store = await Store.open(empty_url)
+    told = {worker.id: worker for worker in await store.read.workers()}
+    (event,) = await store.read.events()
+    await store.close()
+    assert told["w1"].metadata == {"rack": 3}
+    assert told["w2"].metadata == {"rack": 3, "processes": ["one"]}, "only a worker elsewhere had them there"
+    assert told["w1"].trusted_at == event.logged_at, "what only words excused is forgiven"

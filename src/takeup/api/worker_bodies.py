@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from takeup.api.pages import Body
+from takeup.core.budget import Excuse
 from takeup.core.ids import NONCE_BYTES, Token
 from takeup.core.model import (
     Answer,
@@ -208,11 +209,13 @@ class FailLine(HeldBody):
     retryable: bool = True
     after_s: float | None = Field(default=None, ge=0)
     sign: str = Field(default="", max_length=200)
+    excuse: Excuse | None = None
+    """Why the failure does not count against the worker."""
 
     @property
     def report(self) -> Failure:
         """As the store takes it."""
-        return Failure(self.held, self.error, self.retryable, self.after_s, self.sign)
+        return Failure(self.held, self.error, self.retryable, self.after_s, self.sign, self.excuse)
 
 
 class FailBody(Body):

@@ -140,9 +140,9 @@ async def start(request: Request, caller: WorkerCaller, body: StartBody) -> Stat
             )
     app, worker_id = app_of(request), worker_of(caller)
     abilities = frozenset(body.capabilities)
-    check_about(abilities, body.metadata)
     known_as = await app.store.read.worker(worker_id)
     metadata = {**known_as.metadata, **body.metadata, "version": body.version}
+    check_about(abilities, metadata)
     spec = WorkerSpec(
         worker_id, known_as.name, "remote", body.slots, abilities, tuple(body.stages), metadata, body.process
     )

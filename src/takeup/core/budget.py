@@ -2,15 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 FAILURES_MAX = 2000
 """How many of the latest failures one look takes into account."""
 LOG_ROWS_MAX = 20_000
 """How far back in the log it is counted what a worker under suspicion finished itself."""
-NOT_TAKEN = "its outputs were not taken"
-ASKED_AGAIN = "it asked to be tried again"
-"""How failures begin that are not the worker's: nobody took what it made, or what it needs is not there."""
+Excuse = Literal["not_taken", "asked_again"]
+"""Why a failure is not the worker's: nobody took what it made, or the stage asked to be tried again."""
 
 
 class ErrorBudget(NamedTuple):

@@ -232,7 +232,7 @@ JOB = Machine(
 
 WORKER = Machine(
     noun="worker",
-    initial=("active",),
+    initial=("active", "offline"),
     live=("active", "draining", "offline"),
     final=(),
     moves=(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
+from takeup.core.budget import Excuse
 from takeup.core.ids import Token
 
 Control = Literal["READY", "PAUSED", "SKIP"]
@@ -178,6 +179,8 @@ class Failure:
     after_s: float | None = None
     sign: str = ""
     """How the error begins, where a second one in a row that begins so is the last."""
+    excuse: Excuse | None = None
+    """Told by who knows it, and never read out of the error: that is the stage's own text."""
 
 
 class Answer(NamedTuple):
@@ -390,3 +393,4 @@ class Event:
     available_at: datetime | None = None
     request_id: str | None = None
     reason: str | None = None
+    excuse: Excuse | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from takeup.artifacts import manifest
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
-from takeup.core.budget import NOT_TAKEN
+from takeup.core.budget import Excuse
 from takeup.core.errors import InvalidInput, LeaseLost, TakeupError
 from takeup.core.model import Answer, Artifact, Completion, Failure
 from takeup.core.points import point
@@ -59,7 +59,8 @@ class Endings:
                 self.stopped(holding)
                 return
             retryable = error.retryable if isinstance(error, TakeupError) else True
-            failure = Failure(holding.lease.held, f"{NOT_TAKEN}: {error}", retryable)
+            text = f"its outputs were not taken: {error}"
+            failure = Failure(holding.lease.held, text, retryable, excuse="not_taken")
             ending = Ending(holding, failure)
         point("worker.before complete")
         self._reporter.add(ending)
@@ -153,4 +154,5 @@ def _read_end(holding: Holding, end: Mapping[str, Any]) -> Ending:
         return Ending(holding, Release(f"the worker's disk is full: {error}"))
     after_s = check_after_s(end.get("after"))
     sign = str(end.get("sign", ""))
-    return Ending(holding, Failure(held, error, bool(end["retryable"]), after_s, sign))
+    excuse: Excuse | None = "asked_again" if end.get("asks_again") is True else None
+    return Ending(holding, Failure(held, error, bool(end["retryable"]), after_s, sign, excuse))

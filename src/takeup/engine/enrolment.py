@@ -29,10 +29,7 @@ async def enrol(
     check_about(abilities, metadata or {})
     worker_id = str(uuid.UUID(bytes=random(16), version=4))
     spec = WorkerSpec(worker_id, name, "remote", 1, abilities, ("*",), dict(metadata or {}))
-    await store.worker.register(spec)
-    await store.worker.leave([worker_id])
-    key = await store.keys.add(name or worker_id, frozenset({"worker"}), worker_id=worker_id)
-    return worker_id, key
+    return worker_id, await store.keys.enrol(spec)
 
 
 def check_about(capabilities: frozenset[str], metadata: Mapping[str, Any]) -> None:

@@ -134,6 +134,11 @@ def check_worker(history: History, state: WorkerState, event: Event) -> bool:
         if why:
             history.break_worker("I8", why, state, state.last, event)
         return why is not None
+    if event.event == "enrol":
+        is_birth = (state.status, event.to_status, event.actor) == (None, "offline", Actor.OPERATOR)
+        if not is_birth:
+            history.break_worker("I8", "enrolled, though it was known", state, state.last, event)
+        return not is_birth
     move = WORKER_MOVES.get(event.event)
     is_legal = move is not None and event.to_status == move.target
     if move is not None and state.status is not None:

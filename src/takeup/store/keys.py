@@ -7,8 +7,11 @@ from typing import NamedTuple
 from takeup.core.access import ApiKey, Scope
 from takeup.core.ids import RandomBytes
 from takeup.core.keys import NOBODY, Key, new_key
+from takeup.core.model import WorkerSpec
 from takeup.store.drivers import Driver
-from takeup.store.ops import keys
+from takeup.store.ops import keys, worker
+
+WORKER: frozenset[Scope] = frozenset({"worker"})
 
 
 class Found(NamedTuple):
@@ -49,6 +52,12 @@ class KeyStore:
             life_days=life_days,
             replaces=replaces,
         )
+        return key
+
+    async def enrol(self, spec: WorkerSpec) -> Key:
+        """Make a worker known, and its first key."""
+        key = new_key("wrk", self._random)
+        await self._driver.run(worker.enrol, key=key, spec=spec, scopes=WORKER)
         return key
 
     async def find(self, shown: Key) -> Found | None:

@@ -53,7 +53,7 @@ def artifact(one: Artifact) -> dict[str, Any]:
 def failure(one: Failure) -> dict[str, Any]:
     """A failed attempt."""
     told = {"error": one.error or "it failed", "retryable": one.retryable, "after_s": one.after_s}
-    return {**held(one.held), **told, "sign": one.sign}
+    return {**held(one.held), **told, "sign": one.sign, "excuse": one.excuse}
 
 
 def log_line(one: LogLine) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from takeup.artifacts.layout import output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
 from takeup.artifacts.scratch import Scratch
-from takeup.core.budget import ASKED_AGAIN
 from takeup.core.errors import DISK_FULL, InvalidInput, InvalidResult, NotFound, TakeupError
 from takeup.core.model import Artifact, Brief
 from takeup.core.pipeline import Pipeline, Stage, splitter_of
@@ -258,7 +257,7 @@ def _words(error: BaseException) -> str:
 def _again(error: Retry) -> End:
     try:
         end = _failed(error, retryable=True) | {"after": check_after_s(error.after)}
-        return end | {"error": f"{ASKED_AGAIN}: {end['error']}"}
+        return end | {"error": f"it asked to be tried again: {end['error']}", "asks_again": True}
     except InvalidInput as wrong:
         return _failed(wrong, retryable=False)
 

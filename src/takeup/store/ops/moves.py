@@ -1,8 +1,9 @@
 """What all moves share: applying them to rows that were read, writing the log, closing finished jobs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
+from takeup.core.budget import Excuse
 from takeup.core.ids import canonical_json
 from takeup.core.machine import JOB, TASK, Actor
 from takeup.core.model import ERROR_CHARS_MAX
@@ -50,10 +51,17 @@ def batched(rows: Sequence[T]) -> Iterator[Sequence[T]]:
         yield rows[start : start + BATCH_ROWS]
 
 
-def log_tasks(actor: Actor, entries: Sequence[tuple[Any, ...]], request_id: str | None) -> Op[None]:
-    """Write the audit rows of moved tasks: (task, event, from, worker, nonce hash, reason)."""
+def log_tasks(
+    actor: Actor,
+    entries: Sequence[tuple[Any, ...]],
+    request_id: str | None,
+    excuses: Mapping[int, Excuse | None] | None = None,
+) -> Op[None]:
+    """Write the audit rows of moved tasks: (task, event, from, worker, nonce hash, reason), excuses by id."""
     if entries:
-        yield query("log_tasks", g=entries, actor=actor.value, request_id=request_id)
+        known = excuses or {}
+        rows = [(*entry, known.get(entry[0])) for entry in entries]
+        yield query("log_tasks", g=rows, actor=actor.value, request_id=request_id)
 
 
 def close_jobs(job_ids: Iterable[str], *, request_id: str | None = None) -> Op[list[str]]:

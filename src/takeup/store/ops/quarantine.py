@@ -3,10 +3,8 @@
 from datetime import timedelta
 
 from takeup.core.budget import (
-    ASKED_AGAIN,
     FAILURES_MAX,
     LOG_ROWS_MAX,
-    NOT_TAKEN,
     ErrorBudget,
     Judged,
     Stake,
@@ -30,8 +28,6 @@ def quarantine(budget: ErrorBudget) -> Op[Judged]:
         "blamed_lanes",
         since=clock["now_at"] - timedelta(seconds=budget.window_s),
         look_count=FAILURES_MAX,
-        not_taken=NOT_TAKEN,
-        asked_again=ASKED_AGAIN,
     )
     suspects = suspects_of(rows, budget)
     if not suspects:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 
+from takeup.core.budget import Excuse
 from takeup.core.ids import nonce_hash
 from takeup.core.machine import Actor
 from takeup.core.model import NO_RESULT, Answer, Completion, Failure, Held, Order, Progress
@@ -85,6 +86,7 @@ def fail(
     fences = _fences([r.held for r in reports])
     context = yield from _context(fences)
     ends, reasons = [], {}
+    excuses = {report.held.task_id: report.excuse for report in reports}
     for fence, report in zip(fences, reports, strict=True):
         row = context.get(report.held.task_id)
         if row is None:
@@ -97,7 +99,8 @@ def fail(
         delay_s = policy.delay_s(row["attempt"], luck()) if after_s is None else after_s
         ends.append((*fence, "ERROR" if retries else "FAILED", clip(error), delay_s))
     rows = yield query("fail_tasks", worker_id=worker_id, g=ends)
-    yield from _log_ends(worker_id, {"ERROR": "fail", "FAILED": "give_up"}, fences, rows, reasons, request_id)
+    events = {"ERROR": "fail", "FAILED": "give_up"}
+    yield from _log_ends(worker_id, events, fences, rows, reasons, request_id, excuses)
     yield from close_jobs([row["job_id"] for row in rows if row["status"] == "FAILED"], request_id=request_id)
     return (yield from _answers(worker_id, fences, _accepted(rows), ("fail", "give_up")))
 
@@ -161,6 +164,7 @@ def _log_ends(
     rows: Rows,
     reasons: Mapping[int, str | None],
     request_id: str | None,
+    excuses: Mapping[int, Excuse | None] | None = None,
 ) -> Op[None]:
     statuses = {row["id"]: row["status"] for row in rows}
     entries = [
@@ -168,7 +172,7 @@ def _log_ends(
         for task_id, _, nonce_hash_ in fences
         if task_id in statuses
     ]
-    yield from log_tasks(Actor.HOLDER, entries, request_id)
+    yield from log_tasks(Actor.HOLDER, entries, request_id, excuses)
 
 
 def _answers(

@@ -1,23 +1,26 @@
-"""Workers: register, heartbeat, drain, leave, be lost, be disabled; and which lanes each may serve."""
+"""Workers: enrol, register, heartbeat, drain, leave, be lost, be disabled; and which lanes each may serve."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from takeup.core.access import Scope
 from takeup.core.errors import AlreadyStarted, InvalidInput, NotFound, WorkerRefused
 from takeup.core.ids import canonical_json
+from takeup.core.keys import Key
 from takeup.core.machine import TASK, WORKER, Actor
 from takeup.core.model import WorkerSpec
 from takeup.core.pipeline import NAME
 from takeup.core.plan import LanePlan
 from takeup.store.op import Op, Row, Rows, query
+from takeup.store.ops import keys
 from takeup.store.ops.moves import clip, log_tasks
 
 SLOTS_MAX = 1000
 STAGE = re.compile(r"(\*|[a-z][a-z0-9_.-]*/(\*|[a-z][a-z0-9_.-]*))\Z")
 ID_CHARS_MAX = 200
-PROCESSES, PROCESSES_MAX = "processes", 8
+PROCESSES_MAX = 8
 
 
 def register(spec: WorkerSpec) -> Op[None]:
@@ -27,16 +30,12 @@ def register(spec: WorkerSpec) -> Op[None]:
     rows = yield query("workers_for_change", g=[(spec.id,)])
     if rows and rows[0]["disabled"]:
         raise WorkerRefused(f"worker {spec.id} is disabled")
-    metadata = metadata_of(spec, json.loads(rows[0]["metadata"]) if rows else {})
+    known = rows[0]["processes"] if rows else None
+    processes = processes_of(spec, json.loads(known or "[]"))
     yield query(
         "register_again" if rows else "add_worker",
-        worker_id=spec.id,
-        name=spec.name,
-        kind=spec.kind,
-        slots=spec.slots,
-        capabilities=canonical_json(sorted(spec.capabilities)),
-        stages=canonical_json(list(spec.stages)),
-        metadata=canonical_json(metadata, what="metadata"),
+        **columns_of(spec),
+        processes=canonical_json(processes),
     )
     if rows:
         yield query("drop_worker_lanes", worker_id=spec.id)
@@ -53,17 +52,37 @@ def register(spec: WorkerSpec) -> Op[None]:
     yield from log_tasks(TASK.move("cut").actor, entries, None)
 
 
-def metadata_of(spec: WorkerSpec, former: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a worker, with its processes, the latest first; one that is known is refused."""
+def enrol(spec: WorkerSpec, key: Key, scopes: frozenset[Scope]) -> Op[None]:
+    """Make a worker known with the key of its processes, none of which has begun; both or neither."""
+    check_spec(spec)
+    yield query("enrol_worker", **columns_of(spec))
+    entry = (spec.id, "enrol", None, None)
+    yield query("log_workers", g=[entry], actor=Actor.OPERATOR.value, request_id=None)
+    yield from keys.add(key, name=spec.name or spec.id, scopes=scopes, worker_id=spec.id)
+
+
+def columns_of(spec: WorkerSpec) -> dict[str, Any]:
+    """What a worker says of itself, as it is stored."""
+    return {
+        "worker_id": spec.id,
+        "name": spec.name,
+        "kind": spec.kind,
+        "slots": spec.slots,
+        "capabilities": canonical_json(sorted(spec.capabilities)),
+        "stages": canonical_json(list(spec.stages)),
+        "metadata": canonical_json(dict(spec.metadata), what="metadata"),
+    }
+
+
+def processes_of(spec: WorkerSpec, known: Sequence[str]) -> list[str]:
+    """Which processes of a worker began, the latest first; one that is known is refused."""
     if not spec.process:
-        return dict(spec.metadata)
-    found = former.get(PROCESSES)
-    known = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+        return []
     if spec.process in known:
         raise AlreadyStarted(
             f"this process of worker {spec.id} registered before", is_latest=spec.process == known[0]
         )
-    return {**spec.metadata, PROCESSES: [spec.process, *known][:PROCESSES_MAX]}
+    return [spec.process, *known][:PROCESSES_MAX]
 
 
 def check_spec(spec: WorkerSpec) -> None:

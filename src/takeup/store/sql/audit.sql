@@ -2,10 +2,10 @@
 
 -- name: log_tasks
 INSERT INTO audit (logged_at, noun, event, actor, from_status, to_status, job_id, task_id, worker_id, generation,
-  epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id, reason)
+  epoch, nonce_hash, attempt, lease_expires_at, available_at, request_id, reason, excuse)
 SELECT {now}, 'task', g.event, :actor, g.from_status, t.status, t.job_id, t.id, g.worker_id, t.generation,
-  t.epoch, g.nonce_hash, t.attempt, t.lease_expires_at, t.available_at, :request_id, g.reason
-FROM {rows g(task_id bigint, event text, from_status text, worker_id text, nonce_hash hex, reason text)}
+  t.epoch, g.nonce_hash, t.attempt, t.lease_expires_at, t.available_at, :request_id, g.reason, g.excuse
+FROM {rows g(task_id bigint, event text, from_status text, worker_id text, nonce_hash hex, reason text, excuse text)}
 JOIN tasks t ON t.id = g.task_id ORDER BY t.id;
 
 -- name: log_jobs

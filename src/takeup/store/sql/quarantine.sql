@@ -2,20 +2,19 @@
 
 -- name: blamed_lanes
 -- Of the latest failures: the tasks that one worker alone failed and another one finished, by worker and lane. What a
--- worker failed before an operator let it back is forgiven, and so is what says that others are to blame.
+-- worker failed before an operator let it back is forgiven, and so is what has an excuse.
 SELECT f.worker_id, f.lane_id, COUNT(DISTINCT f.task_id) AS task_count, MIN(f.seq) AS first_seq
 FROM (
   SELECT l.seq, l.worker_id, l.job_id, l.task_id,
     (SELECT t.lane_id FROM tasks t WHERE t.id = l.task_id AND t.status = 'DONE') AS lane_id
   FROM (
-    SELECT seq, logged_at, worker_id, job_id, task_id, reason FROM audit
+    SELECT seq, logged_at, worker_id, job_id, task_id, excuse FROM audit
     WHERE noun = 'task' AND event = 'fail' AND logged_at > :since
     ORDER BY logged_at DESC, seq DESC LIMIT :look_count
   ) l JOIN workers w ON w.id = l.worker_id
   WHERE w.status = 'active' AND NOT w.disabled AND w.quarantined_at IS NULL
     AND (w.trusted_at IS NULL OR l.logged_at > w.trusted_at)
-    AND COALESCE(SUBSTR(l.reason, 1, LENGTH(:not_taken)), '') <> :not_taken
-    AND COALESCE(SUBSTR(l.reason, 1, LENGTH(:asked_again)), '') <> :asked_again
+    AND l.excuse IS NULL
   {apart}
 ) f
 WHERE f.lane_id IS NOT NULL

@@ -12,18 +12,24 @@ FROM workers w WHERE w.id > :after ORDER BY w.id LIMIT :limit_count;
 SELECT status, COUNT(*) AS worker_count FROM workers GROUP BY status;
 
 -- name: workers_for_change
-SELECT id, status, disabled, quarantined_at, capabilities, stages, metadata FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
+SELECT id, status, disabled, quarantined_at, capabilities, stages, processes FROM workers WHERE id {among g(worker_id text)} ORDER BY id {lock};
 
 -- name: workers_abilities
 SELECT id, capabilities, stages FROM workers;
 
 -- name: add_worker
+INSERT INTO workers (id, name, kind, status, slots, capabilities, stages, metadata, processes, incarnation, registered_at)
+VALUES (:worker_id, :name, :kind, 'active', :slots, :capabilities, :stages, :metadata, :processes, 1, {now});
+
+-- name: enrol_worker
+-- Known, but no process of it has begun yet.
 INSERT INTO workers (id, name, kind, status, slots, capabilities, stages, metadata, incarnation, registered_at)
-VALUES (:worker_id, :name, :kind, 'active', :slots, :capabilities, :stages, :metadata, 1, {now});
+VALUES (:worker_id, :name, :kind, 'offline', :slots, :capabilities, :stages, :metadata, 0, {now});
 
 -- name: register_again
 UPDATE workers SET name = :name, kind = :kind, status = 'active', slots = :slots, capabilities = :capabilities,
-  stages = :stages, metadata = :metadata, incarnation = incarnation + 1, registered_at = {now}, last_heartbeat_at = NULL
+  stages = :stages, metadata = :metadata, processes = :processes,
+  incarnation = incarnation + 1, registered_at = {now}, last_heartbeat_at = NULL
 WHERE id = :worker_id AND NOT disabled;
 
 -- name: cut_leases

@@ -1,8 +1,9 @@
 """The error budget: who fails what others finish gets nothing new, until an operator lets it back."""
 
 from collections.abc import Sequence
+from typing import get_args
 
-from takeup.core.budget import ASKED_AGAIN, NOT_TAKEN, ErrorBudget, Judged
+from takeup.core.budget import ErrorBudget, Excuse, Judged
 from takeup.core.errors import InvalidInput
 from takeup.core.model import Lease, Task
 from takeup.core.pipeline import Pipeline
@@ -24,20 +25,26 @@ async def add_pair(world: World) -> Pipeline:
     return world.pipeline()
 
 
-async def fail_one(world: World, worker_id: str, error: str = "boom") -> None:
+async def fail_one(world: World, worker_id: str, error: str = "boom", excuse: Excuse | None = None) -> None:
     """The worker claims and fails a task, which is due again a second later."""
-    await world.fail(await world.lease(worker_id), error, after_s=0.0)
+    await world.fail(await world.lease(worker_id), error, after_s=0.0, excuse=excuse)
     world.advance(1)
     await world.store.recovery.wake()
 
 
 async def fail_then_finish(
-    world: World, pipeline: Pipeline, count: int = 1, *, error: str = "boom", after: Sequence[str] = ("good",)
+    world: World,
+    pipeline: Pipeline,
+    count: int = 1,
+    *,
+    error: str = "boom",
+    excuse: Excuse | None = None,
+    after: Sequence[str] = ("good",),
 ) -> None:
     """Tasks that `bad` fails, then all but the last of the others, and that the last one finishes."""
     for _ in range(count):
         await world.submit(pipeline)
-        await fail_one(world, "bad", error)
+        await fail_one(world, "bad", error, excuse)
         for name in after[:-1]:
             await fail_one(world, name)
         await world.finish(await world.lease(after[-1]))
@@ -206,9 +213,19 @@ async def what_is_handed_back_lost_or_cancelled_is_not_counted(world: World) -> 
 @case()
 async def what_others_are_to_blame_for_is_not_counted(world: World) -> None:
     pipeline = await add_pair(world)
-    for excuse in (NOT_TAKEN, ASKED_AGAIN):
-        await fail_then_finish(world, pipeline, 3, error=f"{excuse}: the server's disk is full")
+    for excuse in get_args(Excuse):
+        await fail_then_finish(world, pipeline, 3, excuse=excuse)
+        (*_, failed) = [event for event in await world.events() if event.event == "fail"]
+        assert failed.excuse == excuse
     assert await judge(world) == Judged()
+
+
+@case()
+async def words_that_a_stage_can_say_excuse_nothing(world: World) -> None:
+    pipeline = await add_pair(world)
+    for words in ("it asked to be tried again", "its outputs were not taken"):
+        await fail_then_finish(world, pipeline, error=f"{words}: no device")
+    assert (await judge(world)).quarantined == ("bad",)
 
 
 @case()

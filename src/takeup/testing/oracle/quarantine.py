@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from takeup.core.budget import ASKED_AGAIN, NOT_TAKEN, ErrorBudget, Judged
+from takeup.core.budget import ErrorBudget, Judged
 from takeup.core.errors import InvalidInput
 from takeup.core.machine import Actor
 from takeup.core.model import Event, Worker
@@ -55,7 +55,7 @@ def _blamed(state: State, worker: Worker, window_s: float) -> list[Event]:
         for event in state.events
         if (event.noun, event.event, event.worker_id) == ("task", "fail", worker.id)
         if event.logged_at > since and _others(state, event) == {"complete"}
-        if not (event.reason or "").startswith((NOT_TAKEN, ASKED_AGAIN))
+        if event.excuse is None
     ]
 
 

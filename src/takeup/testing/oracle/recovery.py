@@ -119,6 +119,7 @@ class OracleRecovery:
         )[:limit]
         for worker_id in gone:
             del state.workers[worker_id]
+            state.processes.pop(worker_id, None)
         state.events = [e for e in state.events if e.noun != "worker" or e.worker_id not in gone]
         return gone
 

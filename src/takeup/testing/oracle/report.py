@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 from takeup.core.ids import nonce_hash
 from takeup.core.model import Answer, Completion, Failure, Held, Order, Progress
@@ -69,16 +70,20 @@ class OracleReports:
             task = row.task
             words, retryable = weigh(report, task.error)
             error = clip(words)
+            told: dict[str, Any] = {
+                "request_id": request_id,
+                "reason": error,
+                "error": error,
+                "excuse": report.excuse,
+            }
             if retryable and task.attempt < task.max_attempts:
                 delay_s = RetryPolicy(**json.loads(row.plan.retry)).delay_s(task.attempt, self._luck())
                 if report.after_s is not None:
                     delay_s = report.after_s
                 available_at = self._state.now() + timedelta(seconds=delay_s)
-                self._state.move_task(
-                    row, "fail", request_id=request_id, reason=error, error=error, available_at=available_at
-                )
+                self._state.move_task(row, "fail", **told, available_at=available_at)
             else:
-                self._state.move_task(row, "give_up", request_id=request_id, reason=error, error=error)
+                self._state.move_task(row, "give_up", **told)
             answers.append(Answer(task.id, accepted=True, status=row.task.status))
         self._close(answers, request_id)
         return answers
@@ -96,8 +101,8 @@ class OracleReports:
                 continue
             task = row.task
             if task.refunds < REFUNDS_MAX:
-                sets = {"attempt": task.attempt - 1, "refunds": task.refunds + 1}
-                self._state.move_task(row, "release", request_id=request_id, reason=clip(reason), **sets)
+                given: dict[str, Any] = {"attempt": task.attempt - 1, "refunds": task.refunds + 1}
+                self._state.move_task(row, "release", request_id=request_id, reason=clip(reason), **given)
             elif task.attempt < task.max_attempts:
                 self._state.move_task(row, "release", request_id=request_id, reason=clip(reason))
             else:

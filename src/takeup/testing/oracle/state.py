@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from takeup.core.budget import Excuse
 from takeup.core.machine import JOB, TASK, WORKER, Actor, Machine
 from takeup.core.model import ERROR_CHARS_MAX, Artifact, Event, Job, Message, Task, Worker
 from takeup.core.plan import JobPlan, StagePlan, TaskPlan
@@ -74,6 +75,7 @@ class State:
         self.jobs: dict[str, JobRow] = {}
         self.tasks: dict[int, TaskRow] = {}
         self.workers: dict[str, Worker] = {}
+        self.processes: dict[str, list[str]] = {}
         self.messages: dict[int, MessageRow] = {}
         self.events: list[Event] = []
         self.artifacts: dict[tuple[int, str], tuple[Artifact, int]] = {}
@@ -123,6 +125,7 @@ class State:
         *,
         request_id: str | None = None,
         reason: str | None = None,
+        excuse: Excuse | None = None,
         **sets: Any,
     ) -> None:
         """Make the named move; every move but claim and renew ends the lease there was."""
@@ -153,6 +156,7 @@ class State:
             nonce_hash=nonce_hash,
             request_id=request_id,
             reason=reason,
+            excuse=excuse,
         )
 
     def move_job(

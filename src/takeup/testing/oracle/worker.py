@@ -12,7 +12,7 @@ from takeup.core.machine import PHASES, WORKER, Actor
 from takeup.core.model import Lease, Worker, WorkerSpec
 from takeup.core.plan import LanePlan
 from takeup.store.ops.claim import ClaimRequest
-from takeup.store.ops.worker import check_spec, metadata_of
+from takeup.store.ops.worker import check_spec, processes_of
 from takeup.testing.oracle.brief import OracleBriefs
 from takeup.testing.oracle.quarantine import is_able
 from takeup.testing.oracle.recovery import OracleRecovery
@@ -36,13 +36,14 @@ class OracleWorker(OracleReports, OracleBriefs):
         state, known = self._state, self._state.workers.get(spec.id)
         if known and known.disabled:
             raise WorkerRefused(f"worker {spec.id} is disabled")
+        state.processes[spec.id] = processes_of(spec, state.processes.get(spec.id, ()))
         fields: dict[str, Any] = {
             "name": spec.name,
             "kind": spec.kind,
             "slots": spec.slots,
             "capabilities": spec.capabilities,
             "stages": spec.stages,
-            "metadata": json.loads(canonical_json(metadata_of(spec, known.metadata if known else {}))),
+            "metadata": json.loads(canonical_json(dict(spec.metadata))),
             "registered_at": state.now(),
             "last_heartbeat_at": None,
         }
