@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from takeup.core.model import Attempt, LogLine, Step, StepEnd, Task
+from takeup.core.model import Attempt, JobFile, LogLine, Step, StepEnd, Task
 from takeup.core.progress import JobProgress
 from takeup.core.quality import Quality
 from takeup.core.why import Facts
 from takeup.store.drivers import Driver
-from takeup.store.ops import detail, notes, why
+from takeup.store.ops import detail, notes, read, why
 
 
 class DetailReads:
@@ -17,6 +17,12 @@ class DetailReads:
     def __init__(self, driver: Driver) -> None:
         """Read through this driver."""
         self._driver = driver
+
+    async def files(
+        self, job_id: str, *, after: tuple[int, str] = (0, ""), limit: int = 1000
+    ) -> list[JobFile]:
+        """A page of a job's output files; `after` is the task and the name of the last one before it."""
+        return await self._driver.read(read.files, job_id, after, limit)
 
     async def find_job(self, text: str) -> str:
         """The id of the one job whose id begins like this."""

@@ -27,7 +27,6 @@ from takeup.core.model import (
     HeldTask,
     InputPage,
     Job,
-    JobFile,
     JobPlace,
     Lease,
     ListedJob,
@@ -115,12 +114,6 @@ class ReadStore(DetailReads):
     async def artifacts(self, job_id: str, *, limit: int = 1000) -> list[Artifact]:
         """A job's output files."""
         return await self._driver.read(read.artifacts, job_id, limit)
-
-    async def files(
-        self, job_id: str, *, after: tuple[int, str] = (0, ""), limit: int = 1000
-    ) -> list[JobFile]:
-        """A page of a job's output files; `after` is the task and the name of the last one before it."""
-        return await self._driver.read(read.files, job_id, after, limit)
 
     async def task_counts(self, job_id: str) -> dict[tuple[str, str], int]:
         """How many tasks of a job are in each (stage, status)."""
