@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
-from takeup.api.access import Reader, Writer
+from takeup.api.access import Reader, Writer, body_of_caller
 from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, TAG, BadHeader, Changed, app_of
@@ -199,7 +199,7 @@ async def send(  # noqa: PLR0913 - each parameter of the call
         length = "0"
     try:
         made = await app_of(request).intake.take(
-            caller.user, None if length is None else int(length), said, request.stream()
+            caller.user, None if length is None else int(length), said, body_of_caller(request, "write")
         )
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from takeup import __version__
-from takeup.api.access import Caller, Unauthenticated, need
+from takeup.api.access import Caller, Unauthenticated, check_still, need
 from takeup.api.gate import Gate
 from takeup.api.jobs import CHANGE, LOOK, app_of
 from takeup.api.lobby import Lobby
@@ -173,10 +173,12 @@ async def claim(request: Request, caller: WorkerCaller, body: ClaimBody) -> Clai
     wanted = ClaimRequest(
         worker_id, body.request_id, body.secret, body.limit, app.settings.defer_s, may_skim=True
     )
-    claiming = lobby_of(request).claim(
-        worker_id, lambda: app.store.worker.claim(wanted, takes_back=body.takes_back), body.wait
-    )
-    leases = await unless_gone(request, claiming)
+
+    async def ask() -> list[Lease]:
+        await check_still(request, "worker")  # he may have waited for long
+        return await app.store.worker.claim(wanted, takes_back=body.takes_back)
+
+    leases = await unless_gone(request, lobby_of(request).claim(worker_id, ask, body.wait))
     if not leases:
         seen = await app.store.read.worker(worker_id)
         return Claimed(
