@@ -46,7 +46,7 @@ from takeup.api.worker_bodies import (
     StepsBody,
 )
 from takeup.core.errors import AlreadyStarted, Conflict, LeaseLost, WorkerRefused
-from takeup.core.model import Answer, Lease, WorkerSpec
+from takeup.core.model import Answer, Lease, Worker, WorkerSpec
 from takeup.core.remote import PROTOCOL
 from takeup.engine.enrolment import check_about, enrol
 from takeup.engine.receiving import Receiving
@@ -145,9 +145,15 @@ async def start(request: Request, caller: WorkerCaller, body: StartBody) -> Stat
     except AlreadyStarted as again:
         if not again.is_latest:
             raise
-        return Status(status=known_as.status)
+        return _seen(known_as, known_as.status)
     lobby_of(request).forget(worker_id)
-    return Status(status="active")
+    return _seen(known_as, "active")
+
+
+def _seen(worker: Worker, status: str) -> Status:
+    """As heartbeats say it: a new process does not end a quarantine."""
+    is_quarantined = worker.quarantined_at is not None and status == "active"
+    return Status(status="quarantined" if is_quarantined else status)
 
 
 @router.post("/heartbeat", responses=CHANGE)
