@@ -160,7 +160,8 @@ async def go_on(
         )
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
-    headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(found)}
+    extended = await app.intake.known(upload_id) or found
+    headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(extended)}
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={**headers, **_named(made)})
 
 
