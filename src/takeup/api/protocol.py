@@ -153,8 +153,9 @@ class PatientProtocol(HttpToolsProtocol):
     def _waiting_bytes(self) -> int:
         """How much waits for him to take it; 0 while we may still add to it, so that it does not tell."""
         ours = self.transport.get_write_buffer_size()
-        is_answered = self.cycle is None or self.cycle.response_complete
-        if not ours or not (is_answered or self.flow.write_paused or self.transport.is_closing()):
+        is_all = self.transport.is_closing() or self.flow.write_paused
+        is_all = is_all or not self._has_asked or self.cycle.response_complete
+        if not ours or not is_all:
             return 0
         return ours + _held_by_system(self.transport.get_extra_info("socket"))
 
