@@ -148,7 +148,7 @@ async def test_s109_a_client_that_reads_nothing_keeps_nothing(app: App, monkeypa
     for module, name, value in (
         (sse, "SEND_S_MAX", 0.3),
         (protocol, "LOOK_S", 0.05),
-        (protocol, "CLOSING_S_MAX", 0.2),
+        (protocol, "STALLED_S_MAX", 0.2),
     ):
         monkeypatch.setattr(module, name, value)
     await app.store.worker.register(WorkerSpec("w"))

@@ -83,7 +83,8 @@ async def test_a_restart_does_not_let_it_back_but_an_operator_does(
     (job_id,) = await submit(app)
     start = {"protocol": 1, "version": "0", "slots": 1, "stages": ["*"]}
     start["protocol"] = (await client(bad.key).get("/api/worker/me")).json()["protocol"]
-    assert (await client(bad.key).post("/api/worker/start", json=start)).status_code == 200
+    begun = (await client(bad.key).post("/api/worker/start", json=start)).json()
+    assert begun == {"status": "quarantined"}, "as its heartbeats say it"
     assert await bad.claim() == []
     (row,) = [one for one in (await viewer.get("/api/workers")).json()["items"] if one["id"] == bad.id]
     assert (row["status"], row["disabled"]) == ("active", False)

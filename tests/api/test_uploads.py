@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import httpx2
@@ -13,6 +14,7 @@ from takeup.api import edge, protocol
 from takeup.app import App
 from takeup.engine.videos import intake, receiving
 from takeup.engine.videos.errors import UploadBusy
+from takeup.testing.clocks import ManualClock
 from tests.api.conftest import Client, key_of
 from tests.api.test_jobs import refused
 from tests.api.test_videos import RAW, files, send, sent
@@ -305,3 +307,22 @@ async def test_s30_a_file_must_move(
 async def test_a_video_that_is_sent_while_others_are(operator: httpx2.AsyncClient):
     made = await asyncio.gather(*(sent(operator, title="same") for _ in range(4)))
     assert len({one["slug"] for one in made}) == 4
+
+
+class TestTime:
+    """How long it is waited for the next part."""
+
+    @pytest.fixture
+    def clock(self) -> ManualClock:
+        return ManualClock()
+
+    async def test_a_part_says_until_when_the_next_one_is_waited_for(
+        self, app: App, operator: httpx2.AsyncClient, clock: ManualClock
+    ):
+        path = await begin(operator)
+        first = (await operator.head(path, headers=TUS)).headers["upload-expires"]
+        clock.advance(0.9 * app.intake.limits.life_s)
+        answer = await go_on(operator, path, 0, WAV[:1000])
+        extended = (await operator.head(path, headers=TUS)).headers["upload-expires"]
+        assert answer.headers["upload-expires"] == extended
+        assert parsedate_to_datetime(extended) > parsedate_to_datetime(first)

@@ -121,3 +121,23 @@ async def test_a_worker_waits_once(house: House):
     assert await first == []
     house.put("one")
     assert await second == ["one"]
+
+
+async def test_a_fault_of_one_is_not_one_of_the_others(house: House):
+    """Whatever was wrong reaches who asked, and who looked in vain before him waits on."""
+
+    async def breaks() -> list[Any]:
+        house.looks += 1
+        if house.looks > 2:
+            raise RuntimeError("a fault")
+        return []
+
+    other = house.come("a1")
+    await settle()
+    broken = asyncio.create_task(house.lobby.claim("a2", breaks, 60.0))
+    await settle()
+    house.bell.ring("work")
+    with pytest.raises(RuntimeError, match="a fault"):
+        await asyncio.wait_for(broken, 5)
+    house.put("one")
+    assert await asyncio.wait_for(other, 5) == ["one"]

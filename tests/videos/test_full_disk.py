@@ -260,3 +260,19 @@ def worker_elsewhere(server: Server, key: str) -> Iterator[Path]:
         for _ in range(2):
             worker.terminate()
         worker.wait(60)
+
+
+@pytest.mark.parametrize("disk", ["64m"], indirect=True)
+def test_s41_health_tells_of_the_disk_of_the_media(tmp_path: Path, disk: SmallDisk):
+    """Which may be another one than that of the data and of the artifacts."""
+    server = Server(
+        tmp_path, "--workers", "0", disk=disk, media_dir=disk.folder / "media", disk_reserve_mb=RESERVE_MB
+    )
+    with running(server), server.client(server.key()) as client:
+        assert client.get("/api/health").json()["status"] == "ok"
+        disk.fill(leave_bytes=RESERVE_MB * MB // 2)
+        begun = client.post("/api/uploads", headers={**TUS, "Upload-Length": "1000"})
+        assert (begun.status_code, begun.json()["code"]) == (507, "no_room")
+        health = client.get("/api/health").json()
+        assert (health["status"], health["has_room"]) == ("full", False)
+        assert health["storage_free_bytes"] < RESERVE_MB * MB

@@ -1,6 +1,7 @@
 """Who calls, and what he must be allowed: what every route is given; how he is known is in gate.py."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple, Protocol
 
@@ -14,6 +15,8 @@ from takeup.core.people import Person
 
 KNOWN_S = 0.5
 """So long somebody is taken as he was seen last, and not longer: a second later nobody lets him in."""
+CHECK_S = 2.0
+"""How often it is asked, while a call goes on, whether its caller may still do it."""
 FAILURES_MAX, FAILURES_S = 20, 60.0
 
 bearer = HTTPBearer(auto_error=False, description="A key made by `takeup keys create`.")
@@ -130,11 +133,41 @@ def need(scope: Scope) -> Callable[..., Awaitable[Caller]]:
         _also: Annotated[object, Security(cookie, scopes=[scope])],
     ) -> Caller:
         caller = await known_caller(request)
-        if scope not in caller.scopes:
-            raise OutOfScope(f"{caller.name!r} has not the scope {scope!r}")
+        _check_scope(caller, scope)
         return caller
 
     return check
+
+
+def _check_scope(caller: Caller, scope: Scope) -> None:
+    if scope not in caller.scopes:
+        raise OutOfScope(f"{caller.name!r} has not the scope {scope!r}")
+
+
+async def check_still(request: Request, scope: Scope) -> None:
+    """Raise if who sent this may not do it any more: his key can have ended while he waited."""
+    gate: Knowing = request.app.state.gate
+    _check_scope(await gate.caller(request), scope)
+
+
+async def body_of_caller(request: Request, scope: Scope) -> AsyncIterator[bytes]:
+    """The body, as long as its sender may send it.
+
+    Its last piece is held back until it is known that he still may: without it nothing is whole.
+    """
+    held, asked_at = b"", time.monotonic()
+    async for piece in request.stream():
+        if not piece:
+            continue
+        if time.monotonic() - asked_at >= CHECK_S:
+            await check_still(request, scope)
+            asked_at = time.monotonic()
+        if held:
+            yield held
+        held = piece
+    await check_still(request, scope)
+    if held:
+        yield held
 
 
 async def known(

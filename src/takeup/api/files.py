@@ -13,7 +13,8 @@ from takeup.api.problems import HttpError
 from takeup.core.errors import NotFound
 from takeup.media.serving import Answer
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 256 << 10
+"""So much of a file, and little more, is in memory for whoever does not read."""
 ADVICE = "`GET /api/videos` tells what is served, and where it begins."
 PARTS: dict[int | str, dict[str, Any]] = {
     206: {"description": "A part"},

@@ -56,7 +56,8 @@ async def details(request: Request, _caller: Reader) -> Details:
     app = app_of(request)
     read, settings = app.store.read, app.settings
     workers = await read.worker_counts()
-    free = await asyncio.to_thread(lambda: min(map(_free_bytes, (settings.storage, settings.data_dir))))
+    disks = (settings.storage, settings.media, settings.data_dir)
+    free = await asyncio.to_thread(lambda: min(map(_free_bytes, disks)))
     has_room = free >= settings.disk_reserve_mb * 1024 * 1024
     return Details(
         status="ok" if has_room else "full",

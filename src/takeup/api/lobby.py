@@ -173,19 +173,23 @@ class Lobby:
     async def _look_through(self, line: Line) -> None:
         """One after the other, as long as there is something."""
         in_vain: list[Waiting] = []
-        while line.waiting and len(in_vain) < IN_VAIN_MAX:
-            one = line.waiting.popleft()
-            if one.answer.done():
-                continue
-            try:
-                leases = await one.ask()
-            except TakeupError as error:
-                if not one.answer.done():
-                    one.answer.set_exception(error)
-                continue
-            if not one.answer.done() and (leases or one.is_leaving):
-                one.answer.set_result(leases)
-            elif not leases:
-                in_vain.append(one)
-            # who went away without his leases asks again with the same request, and is answered the same
-        line.waiting.extendleft(reversed(in_vain))
+        try:
+            while line.waiting and len(in_vain) < IN_VAIN_MAX:
+                one = line.waiting.popleft()
+                if not one.answer.done() and not await self._answer(one):
+                    in_vain.append(one)
+        finally:
+            line.waiting.extendleft(reversed(in_vain))
+
+    async def _answer(self, one: Waiting) -> bool:
+        """Look for him; whether he need wait no longer."""
+        try:
+            leases = await one.ask()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is his alone
+            if not one.answer.done():
+                one.answer.set_exception(error)
+            return True
+        # who went away without his leases asks again with the same request, and is answered the same
+        if not one.answer.done() and (leases or one.is_leaving):
+            one.answer.set_result(leases)
+        return bool(leases) or one.is_leaving

@@ -9,13 +9,12 @@ from typing import Any
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from takeup.api.access import CHECK_S
 from takeup.engine.feed import Feed
 from takeup.engine.listener import End, Item, Listener
 from takeup.engine.telling import line
 
 MEDIA_TYPE = "text/event-stream"
-CHECK_S = 2.0
-"""How often it is asked whether he may still listen."""
 SEND_S_MAX = 30.0
 """Whoever takes nothing for so long is not there any more."""
 FAREWELL_S = 1.0

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
-from takeup.api.access import Reader, Writer
+from takeup.api.access import Reader, Writer, body_of_caller
 from takeup.api.edge import large_body
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, Key, app_of
 from takeup.api.problems import CHECKSUM_MISMATCH, HttpError, refusals
@@ -174,11 +174,12 @@ async def go_on(
         raise TooLarge(f"the file was to have {found.length_bytes} bytes")
     try:
         size, made = await app.intake.go_on(
-            found, place, request.stream(), coming_bytes=coming, digest=digest
+            found, place, body_of_caller(request, "write"), coming_bytes=coming, digest=digest
         )
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
-    headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(found)}
+    extended = await app.intake.known(upload_id) or found
+    headers = {**TUS, "Upload-Offset": str(size), "Upload-Expires": _until(extended)}
     return Response(status_code=HTTPStatus.NO_CONTENT, headers={**headers, **_named(made)})
 
 

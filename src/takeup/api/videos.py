@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.requests import ClientDisconnect
 
-from takeup.api.access import Reader, Writer
+from takeup.api.access import Reader, Writer, body_of_caller
 from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, TAG, BadHeader, Changed, Key, app_of
@@ -203,12 +203,13 @@ async def send(  # noqa: PLR0913 - each parameter of the call
     if length is None and "transfer-encoding" not in request.headers:
         length = "0"
     app, size = app_of(request), None if length is None else int(length)
+    body = body_of_caller(request, "write")
     try:
         if key is None:
-            made = await app.intake.take(caller.user, size, said, request.stream())
+            made = await app.intake.take(caller.user, size, said, body)
         else:
             asked = Asked.of("video", caller.user, key, [title, file_name, slug, profile])
-            made = await app.repeats.take(asked, caller.user, size, said, request.stream())
+            made = await app.repeats.take(asked, caller.user, size, said, body)
     except ClientDisconnect:
         raise BrokenOff("the body broke off") from None
     response.headers["Location"] = f"/api/videos/{made.id}"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 from fastapi.responses import JSONResponse
 
 from takeup import __version__
-from takeup.api.access import Caller, Unauthenticated, need
+from takeup.api.access import Caller, Unauthenticated, check_still, need
 from takeup.api.gate import Gate
 from takeup.api.jobs import CHANGE, LOOK, app_of
 from takeup.api.lobby import Lobby
@@ -46,7 +46,7 @@ from takeup.api.worker_bodies import (
     StepsBody,
 )
 from takeup.core.errors import AlreadyStarted, Conflict, LeaseLost, WorkerRefused
-from takeup.core.model import Answer, Lease, WorkerSpec
+from takeup.core.model import Answer, Lease, Worker, WorkerSpec
 from takeup.core.remote import PROTOCOL
 from takeup.engine.enrolment import check_about, enrol
 from takeup.engine.receiving import Receiving
@@ -151,9 +151,15 @@ async def start(request: Request, caller: WorkerCaller, body: StartBody) -> Stat
     except AlreadyStarted as again:
         if not again.is_latest:
             raise
-        return Status(status=known_as.status)
+        return _seen(known_as, known_as.status)
     lobby_of(request).forget(worker_id)
-    return Status(status="active")
+    return _seen(known_as, "active")
+
+
+def _seen(worker: Worker, status: str) -> Status:
+    """As heartbeats say it: a new process does not end a quarantine."""
+    is_quarantined = worker.quarantined_at is not None and status == "active"
+    return Status(status="quarantined" if is_quarantined else status)
 
 
 @router.post("/heartbeat", responses=CHANGE)
@@ -179,10 +185,12 @@ async def claim(request: Request, caller: WorkerCaller, body: ClaimBody) -> Clai
     wanted = ClaimRequest(
         worker_id, body.request_id, body.secret, body.limit, app.settings.defer_s, may_skim=True
     )
-    claiming = lobby_of(request).claim(
-        worker_id, lambda: app.store.worker.claim(wanted, takes_back=body.takes_back), body.wait
-    )
-    leases = await unless_gone(request, claiming)
+
+    async def ask() -> list[Lease]:
+        await check_still(request, "worker")  # he may have waited for long
+        return await app.store.worker.claim(wanted, takes_back=body.takes_back)
+
+    leases = await unless_gone(request, lobby_of(request).claim(worker_id, ask, body.wait))
     if not leases:
         seen = await app.store.read.worker(worker_id)
         return Claimed(

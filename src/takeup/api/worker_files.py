@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Request, Response
 from pydantic import BaseModel
 
+from takeup.api.access import body_of_caller
 from takeup.api.edge import large_body
 from takeup.api.files import PARTS, file_response
 from takeup.api.jobs import CHANGE, LOOK, BadHeader, app_of
@@ -121,8 +122,9 @@ async def archive(
     sha256: Annotated[str, Header(alias=SHA256_HEADER, pattern=r"^[0-9a-f]{64}$")],
 ) -> Arrived:
     """Send a whole stream as one gzipped tar of plain files; it takes the place of what was sent before."""
+    body = body_of_caller(request, "worker")
     files = await receiving_of(request).unpack(
-        worker_of(caller), held_of(task_id, token), request.stream(), sha256=sha256, size_bytes=length
+        worker_of(caller), held_of(task_id, token), body, sha256=sha256, size_bytes=length
     )
     return Arrived(files=files)
 
@@ -139,7 +141,8 @@ async def output(
     offset: Annotated[int, Header(alias=OFFSET_HEADER, ge=0, le=TASK_FILE_BYTES_MAX)] = 0,
 ) -> Sent:
     """Send an output from `Upload-Offset` on; at 0 it begins anew. It is seen when its task is done."""
+    body = body_of_caller(request, "worker")
     size = await receiving_of(request).receive(
-        worker_of(caller), held_of(task_id, token), name, request.stream(), offset=offset, length=length
+        worker_of(caller), held_of(task_id, token), name, body, offset=offset, length=length
     )
     return Sent(name=name, size_bytes=size)
