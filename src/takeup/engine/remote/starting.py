@@ -9,7 +9,7 @@ from typing import Any
 
 from takeup import __version__
 from takeup.config import KIB, MIB, Settings
-from takeup.core.errors import InvalidInput, TakeupError
+from takeup.core.errors import InvalidInput, TakeupError, WorkerRefused
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import PROTOCOL
 from takeup.dispatch.bell import Bell
@@ -19,6 +19,7 @@ from takeup.engine.options import worker_options
 from takeup.engine.remote.cache import Cache
 from takeup.engine.remote.carrier import RemoteCarrier
 from takeup.engine.remote.client import Client
+from takeup.engine.remote.kept_key import KeptKey
 from takeup.engine.remote.source import CALLS, HttpSource
 from takeup.engine.worker import Worker
 from takeup.telemetry.logs import logger
@@ -57,15 +58,11 @@ async def remote_worker(
     settings: Settings, pipelines: dict[str, Pipeline], sources: Sequence[str], **options: Any
 ) -> AsyncIterator[RemoteWorker]:
     """A worker for this server; waits until the server says who the key is of."""
-    key = settings.worker_api_key or await _register(settings, **options)
+    kept = None if settings.worker_api_key else KeptKey(settings.data_dir, settings.server_url)
+    key = settings.worker_api_key if kept is None else await _own_key(kept, settings, **options)
     client = Client(settings.server_url, key)
     try:
-        me = await _patiently(lambda: client.call("GET", f"{CALLS}/me"))
-        if me["protocol"] != PROTOCOL:
-            raise InvalidInput(
-                f"the server ({me['version']}) and this worker ({__version__}) speak different protocols",
-                advice="Install the same Takeup on both.",
-            )
+        me = await _identity(client, kept)
         source = HttpSource(
             client,
             wait_s=settings.worker_claim_wait,
@@ -93,6 +90,31 @@ async def remote_worker(
         yield RemoteWorker(worker, source, cache)
     finally:
         await client.close()
+
+
+async def _identity(client: Client, kept: KeptKey | None) -> Any:
+    """Who the server says that the key is of."""
+    try:
+        me = await _patiently(lambda: client.call("GET", f"{CALLS}/me"))
+    except WorkerRefused as error:
+        if kept is None:
+            raise
+        raise WorkerRefused(error, advice=f"{error.help} {kept.advice}") from None
+    if me["protocol"] != PROTOCOL:
+        raise InvalidInput(
+            f"the server ({me['version']}) and this worker ({__version__}) speak different protocols",
+            advice="Install the same Takeup on both.",
+        )
+    return me
+
+
+async def _own_key(kept: KeptKey, settings: Settings, **options: Any) -> str:
+    """The key with which this worker registered itself, now or before."""
+    key = await asyncio.to_thread(kept.read)
+    if key is None:
+        key = await _register(settings, **options)
+        await asyncio.to_thread(kept.write, key)
+    return key
 
 
 async def _register(settings: Settings, **options: Any) -> str:
