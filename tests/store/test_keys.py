@@ -119,3 +119,16 @@ async def test_without_its_key_no_worker_is_made_known(store: Store):
     with pytest.raises(StoreError):
         await same.enrol(WorkerSpec("second", "", "remote"))
     assert [worker.id for worker in await store.read.workers()] == ["first"]
+
+
+async def test_keys_end_with_their_worker(store: Store, clock: Clock):
+    gone = await store.keys.enrol(WorkerSpec("gone", "", "remote"))
+    clock.pass_s(60)
+    fresh = await store.keys.enrol(WorkerSpec("fresh", "", "remote"))
+    program = await store.keys.add("program", READ)
+    clock.pass_s(60)
+    assert await store.recovery.forget_workers(100.0) == ["gone"]
+    for key, is_over in ((gone, True), (fresh, False), (program, False)):
+        found = await store.keys.find(key)
+        assert found
+        assert found.is_over is is_over

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from takeup.artifacts.archive import Extracted, Extraction
 from takeup.artifacts.files import walk
+from takeup.artifacts.hashing import beside
 from takeup.artifacts.layout import TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.manifest import Manifest
@@ -253,7 +254,7 @@ class Receiving:
         for report in reports:
             if report.artifacts and (task := await self._store.held_task(worker_id, report.held)):
                 await asyncio.to_thread(self._check_unwritten, report)
-                manifest = await asyncio.to_thread(self._seal, task, report)
+                manifest = await beside(self._seal, task, report)
                 sealed[report.held] = manifest
                 checked.append(report._replace(artifacts=manifest.files))
             else:  # it has no files, or is refused or answered again: the store says which

@@ -9,7 +9,7 @@ from typing import Any
 
 from takeup import __version__
 from takeup.config import KIB, MIB, Settings
-from takeup.core.errors import InvalidInput, NotFound, TakeupError
+from takeup.core.errors import InvalidInput, NotFound, TakeupError, WorkerRefused
 from takeup.core.pipeline import Pipeline
 from takeup.core.remote import PROTOCOL
 from takeup.dispatch.bell import Bell
@@ -19,6 +19,7 @@ from takeup.engine.options import worker_options
 from takeup.engine.remote.cache import Cache
 from takeup.engine.remote.carrier import RemoteCarrier
 from takeup.engine.remote.client import Client
+from takeup.engine.remote.kept_key import KeptKey
 from takeup.engine.remote.source import CALLS, HttpSource
 from takeup.engine.worker import Worker
 from takeup.telemetry.logs import logger
@@ -57,16 +58,12 @@ async def remote_worker(
     settings: Settings, pipelines: dict[str, Pipeline], sources: Sequence[str], **options: Any
 ) -> AsyncIterator[RemoteWorker]:
     """A worker for this server; waits until the server says who the key is of."""
-    key = settings.worker_api_key or await _register(settings, **options)
+    kept = None if settings.worker_api_key else KeptKey(settings.data_dir, settings.server_url)
+    key = settings.worker_api_key if kept is None else await _own_key(kept, settings, **options)
     client = Client(settings.server_url, key)
     try:
-        me = await _who(client, settings.server_url)
+        me = await _identity(client, kept, settings.server_url)
         options["capabilities"] = options.get("capabilities") or me["capabilities"]
-        if me["protocol"] != PROTOCOL:
-            raise InvalidInput(
-                f"the server ({me['version']}) and this worker ({__version__}) speak different protocols",
-                advice="Install the same Takeup on both.",
-            )
         source = HttpSource(
             client,
             wait_s=settings.worker_claim_wait,
@@ -96,6 +93,35 @@ async def remote_worker(
         await client.close()
 
 
+async def _identity(client: Client, kept: KeptKey | None, url: str) -> Any:
+    """Who the server says that the key is of."""
+    try:
+        me = await _patiently(lambda: client.call("GET", f"{CALLS}/me"), url)
+    except NotFound:
+        raise InvalidInput(
+            f"{url} is no Takeup server", advice="Give http(s)://HOST:PORT without a path behind it."
+        ) from None
+    except WorkerRefused as error:
+        if kept is None:
+            raise
+        raise type(error)(str(error), advice=f"{error.help} {kept.advice}") from None
+    if me["protocol"] != PROTOCOL:
+        raise InvalidInput(
+            f"the server ({me['version']}) and this worker ({__version__}) speak different protocols",
+            advice="Install the same Takeup on both.",
+        )
+    return me
+
+
+async def _own_key(kept: KeptKey, settings: Settings, **options: Any) -> str:
+    """The key with which this worker registered itself, now or before."""
+    key = await asyncio.to_thread(kept.read)
+    if key is None:
+        key = await _register(settings, **options)
+        await asyncio.to_thread(kept.write, key)
+    return key
+
+
 async def _register(settings: Settings, **options: Any) -> str:
     """Become known under a new identity, with the secret of the server's administrator."""
     if not settings.worker_admin_secret:
@@ -112,16 +138,6 @@ async def _register(settings: Settings, **options: Any) -> str:
         await client.close()
     log.info("registered as a new worker", worker=told["worker_id"])
     return str(told["api_key"])
-
-
-async def _who(client: Client, url: str) -> Any:
-    """Which worker the key is of."""
-    try:
-        return await _patiently(lambda: client.call("GET", f"{CALLS}/me"), url)
-    except NotFound:
-        raise InvalidInput(
-            f"{url} is no Takeup server", advice="Give http(s)://HOST:PORT without a path behind it."
-        ) from None
 
 
 async def _patiently(call: Any, url: str) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from takeup.artifacts.files import hash_file
+from takeup.artifacts.hashing import beside
 from takeup.child.guard import GIB
 from takeup.config import Settings
 from takeup.core.errors import NotFound, TakeupError
@@ -309,7 +310,7 @@ class Intake:
             source = self.places.source(upload.video_id)
             if part.path != source:
                 await self._inspect(part.path)
-            sha256, size = await asyncio.to_thread(hash_file, part.path)
+            sha256, size = await beside(hash_file, part.path)
             if upload.about.sha256 not in (None, sha256):
                 raise Checksum("the SHA-256 of the file is another one")
             if part.path != source:

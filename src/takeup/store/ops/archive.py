@@ -25,6 +25,7 @@ _DROPS = (
     "drop_stages",
     "drop_jobs",
 )
+_FORGETTING = ("copy_worker_log", "drop_worker_log", "drop_old_lanes", "end_keys_of_workers", "drop_workers")
 
 
 def archive(older_than_s: float, limit_count: int) -> Op[list[str]]:
@@ -50,10 +51,10 @@ def forget_messages(sent_s: float, parked_s: float, limit_count: int) -> Op[int]
 
 
 def forget_workers(older_than_s: float, limit_count: int) -> Op[list[str]]:
-    """Remove workers that are offline, hold nothing and were last heard of longer ago than this."""
+    """Remove workers that are offline, hold nothing and were not heard of for so long; their keys end."""
     rows = yield query("old_workers", older_than_s=older_than_s, limit_count=limit_count)
     if rows:
-        for name in ("copy_worker_log", "drop_worker_log", "drop_old_lanes", "drop_workers"):
+        for name in _FORGETTING:
             yield query(name, g=[(row["id"],) for row in rows])
     return [row["id"] for row in rows]
 

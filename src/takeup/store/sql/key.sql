@@ -22,6 +22,10 @@ LIMIT :limit_count;
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = {now} WHERE id = :id AND revoked_at IS NULL RETURNING id;
 
+-- name: end_keys_of_workers
+-- Of workers that are forgotten.
+UPDATE api_keys SET revoked_at = {now} WHERE worker_id {among g(worker_id text)} AND revoked_at IS NULL;
+
 -- name: expire_key
 -- Never later than it would end anyway.
 UPDATE api_keys SET expires_at = {after :after_s}

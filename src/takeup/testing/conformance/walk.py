@@ -19,7 +19,7 @@ from takeup.testing.conformance.world import World
 from takeup.testing.oracle import OracleStore, Tables
 
 STEPS = 60
-JSON_COLUMNS = ("spec", "parameters", "result", "metadata", "capabilities", "stages", "body")
+JSON_COLUMNS = ("spec", "parameters", "result", "metadata", "processes", "capabilities", "stages", "body")
 NOT_COMPARED = {
     "jobs": {"live_subject", "request_hash", "spec_hash"},
     "tasks": {"id", "lane_id", "splits"},

@@ -55,7 +55,10 @@ class OracleStore:
                 {**asdict(row.task), "nonce_hash": row.nonce_hash, "claim_request": row.claim_request}
                 for _, row in sorted(state.tasks.items())
             ],
-            "workers": [_worker_row(worker) for _, worker in sorted(state.workers.items())],
+            "workers": [
+                {**_worker_row(worker), "processes": state.processes[name]}
+                for name, worker in sorted(state.workers.items())
+            ],
             "audit": [asdict(event) for event in state.events],
             "artifacts": [
                 {
