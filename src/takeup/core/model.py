@@ -131,6 +131,14 @@ class Artifact:
     size_bytes: int
 
 
+class MadeFile(NamedTuple):
+    """An output file, and the attempt that made it."""
+
+    file: Artifact
+    task_id: int
+    epoch: int
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """A renewal; without percent and note it extends the lease but does not count as progress."""

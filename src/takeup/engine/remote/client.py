@@ -8,7 +8,15 @@ from typing import Any
 import httpx2
 
 from takeup import __version__
-from takeup.core.errors import Conflict, InvalidInput, LeaseLost, NotFound, TakeupError, WorkerRefused
+from takeup.core.errors import (
+    Conflict,
+    FileChanged,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    TakeupError,
+    WorkerRefused,
+)
 
 CONNECTIONS_MAX = 16
 ANSWER_S, CONNECT_S = 30.0, 10.0
@@ -30,12 +38,6 @@ class Mangled(InvalidInput):
     """What arrived at the server is not what was sent."""
 
     retryable = True
-
-
-class FileChanged(Conflict):
-    """A file is not the one any more of which a part was fetched before."""
-
-    help = "Leave the file of a job alone until the job is done, or submit it again."
 
 
 class AllRefused(Conflict):
