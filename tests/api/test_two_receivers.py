@@ -17,6 +17,7 @@ from takeup.engine.receiving import Receiving
 from takeup.testing import crash
 from tests.api.afar import Afar, Hire, hire
 from tests.api.conftest import flow, pair
+from tests.api.test_edge import refused
 from tests.api.test_worker_files import STREAM
 from tests.artifacts.tars import member, packed
 
@@ -128,16 +129,16 @@ def intrude(request: pytest.FixtureRequest, scene: Scene) -> Callable[[Site], Aw
 
 async def test_what_is_sealed_stays_until_it_is_committed(scene: Scene, intrude):
     await scene.send(scene.one)
-    refused = []
+    answers = []
 
     async def meanwhile() -> None:
         with pytest.raises(Conflict) as error:
             await intrude(scene.other)
-        refused.append(type(error.value))
+        answers.append(type(error.value))
 
     scene.one.store.before_complete = meanwhile
     await scene.complete(scene.one)
-    assert refused == [Conflict]
+    assert answers == [Conflict]
     assert await scene.published() == {NAME: DATA}
 
 
@@ -164,34 +165,51 @@ async def test_nothing_is_sealed_that_another_server_is_writing(
 ):
     monkeypatch.setattr(receiving, "LOOKS_MAX", 2)
     await scene.send(scene.one)
-    refused = []
+    answers = []
 
     async def slowly() -> AsyncIterator[bytes]:
         yield DATA[:10]
         with pytest.raises(Conflict, match="being sent"):
             await scene.complete(scene.one)
-        refused.append(True)
+        answers.append(True)
         yield DATA[10:]
 
     await scene.other.receiving.receive(
         scene.worker_id, scene.lease.held, NAME, slowly(), offset=0, length=len(DATA)
     )
-    assert refused
+    assert answers
     await scene.complete(scene.one)
     assert await scene.published() == {NAME: DATA}
 
 
-async def test_what_one_server_left_unpublished_the_other_sends(
-    scene: Scene, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
-):
+Ask = Callable[[], Awaitable[httpx2.Response]]
+
+
+@pytest.fixture
+async def ask(scene: Scene, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]) -> Ask:
+    """A server died before it published; the next task asks another one for the file."""
     await scene.send(scene.one)
     await scene.die_between(scene.one)
     await app.store.orchestrator.advance([scene.lease.job_id])
-    next_one = await hire("b")
-    lease = await next_one.one()
+    afar = await hire("b")
+    lease = await afar.one()
     (made,) = await app.store.read.artifacts(lease.job_id)
+    http, place = client(afar.key), f"/api/worker/tasks/{lease.task_id}/inputs/{made.key}"
     token = {"Takeup-Token": f"{lease.token.epoch}.{lease.token.nonce}"}
-    answer = await client(next_one.key).get(
-        f"/api/worker/tasks/{lease.task_id}/inputs/{made.key}", headers=token
-    )
+    return lambda: http.get(place, headers=token)
+
+
+async def test_what_one_server_left_unpublished_the_other_sends(ask: Ask):
+    answer = await ask()
     assert (answer.status_code, answer.content) == (200, DATA), answer.text
+
+
+async def test_what_cannot_be_published_now_is_asked_for_again(
+    ask: Ask, app: App, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(receiving, "LOOKS_MAX", 2)
+    (manifest,) = app.settings.storage.glob(".staging/*/manifest.json")
+    away = manifest.rename(app.settings.storage / "away")
+    refused(await ask(), 503, "unpublished")
+    away.rename(manifest)
+    assert (await ask()).content == DATA

@@ -57,7 +57,7 @@ class TestFiles:
             http, lease, "film/a.bin", data[1_000_000:], Upload_Offset=1_000_000, Upload_Length=len(data)
         )
         assert rest.json()["size_bytes"] == len(data)
-        for bad in ("%2e%2e/x", "a//b", "manifest.json", "%00"):
+        for bad in ("%2e%2e/x", "a//b", "manifest.json", "manifest.json.lock", "%00"):
             assert (await self.send(http, lease, bad, b"x")).status_code in (404, 422)
         told = Artifact("film/a.bin", "", hashlib.sha256(data).hexdigest(), len(data))
         liar = Artifact("film/a.bin", "", "0" * 64, len(data))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from takeup.artifacts.layout import MANIFEST, MANIFEST_NEW, check_name
+from takeup.artifacts.layout import OWN_FILES, check_name
 from takeup.core.errors import InvalidInput
 from takeup.core.points import point
 from takeup.core.report import ARTIFACTS_MAX
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 def walk(root: Path) -> Iterator[Entry]:
-    """Every file and folder below, the manifest left out; raises `InvalidInput` at whatever is neither."""
+    """Every file and folder below, our own files left out; raises `InvalidInput` at whatever is neither."""
     if not stat.S_ISDIR(root.lstat().st_mode):
         raise InvalidInput(f"{root.name} is not a folder")
     waiting = [("", root)]
@@ -44,7 +44,7 @@ def walk(root: Path) -> Iterator[Entry]:
                 raise InvalidInput(f"the outputs are more than {ENTRIES_MAX} files and folders")
             entry = Entry(prefix + path.name, path, path.lstat())
             is_file = stat.S_ISREG(entry.stat.st_mode)
-            if is_file and entry.name in (MANIFEST, MANIFEST_NEW):
+            if is_file and entry.name in OWN_FILES:
                 continue
             check_name(entry.name)
             if not is_file and not entry.is_folder:

@@ -4,15 +4,15 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
 from takeup.artifacts.archive import Extracted, Extraction
 from takeup.artifacts.files import walk
-from takeup.artifacts.layout import TaskFolder, check_name, output_key
+from takeup.artifacts.layout import LOCK, TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.locking import locked
 from takeup.artifacts.manifest import Manifest
@@ -147,8 +147,8 @@ class Receiving:
     def _locked(self, folder: TaskFolder, *, is_shared: bool = False) -> AbstractContextManager[int]:
         """An attempt's files to oneself, or beside others who write to other files; on whatever server."""
         return locked(
-            self._artifacts.staged_path(folder),
-            os.O_RDONLY | os.O_DIRECTORY,
+            self._artifacts.staged_path(folder) / LOCK,
+            os.O_RDWR | os.O_CREAT,
             busy=Conflict("outputs of this task are being sent already, or published just now"),
             gone=Conflict("outputs of this task were replaced or published just now"),
             missing=NothingSent("none of the outputs is here"),
@@ -174,7 +174,7 @@ class Receiving:
                 await self.held(worker_id, held)  # its files may have been sealed before they were locked
                 await undisturbed(self._artifacts.drop, folder)
                 await asyncio.to_thread(self._artifacts.stage, folder)
-                with self._locked(folder) as root:
+                with self._locked(folder), _opened_folder(self._artifacts.staged_path(folder)) as root:
                     coming = Extraction(root, sha256=sha256, size_bytes=size_bytes)
                     files = await self._unpack(worker_id, held, coming, chunks)
         except OSError as error:
@@ -195,7 +195,7 @@ class Receiving:
                 files = await undisturbed(coming.finish)
             finally:
                 await undisturbed(coming.abandon)
-            await asyncio.to_thread(check_stream, self._artifacts.staged_path(folder))
+            await asyncio.to_thread(check_stream, self._artifacts.staged_path(folder), apart=(LOCK,))
             await self.held(worker_id, held)
         except TakeupError:
             await undisturbed(self._artifacts.drop, folder)
@@ -300,6 +300,15 @@ def _regular(path: Path, name: str) -> Path:
 
 def _same(here: Artifact | None, told: Artifact | None) -> bool:
     return here is not None and told is not None and replace(here, key="") == replace(told, key="")
+
+
+@contextmanager
+def _opened_folder(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _folder(held: Held) -> TaskFolder:
