@@ -4,14 +4,14 @@ import asyncio
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
 from takeup.artifacts.archive import Extracted, Extraction
-from takeup.artifacts.files import walk
+from takeup.artifacts.files import reading, walk
 from takeup.artifacts.layout import LOCK, TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.locking import locked
@@ -174,7 +174,7 @@ class Receiving:
                 await self.held(worker_id, held)  # its files may have been sealed before they were locked
                 await undisturbed(self._artifacts.drop, folder)
                 await asyncio.to_thread(self._artifacts.stage, folder)
-                with self._locked(folder), _opened_folder(self._artifacts.staged_path(folder)) as root:
+                with self._locked(folder), reading(self._artifacts.staged_path(folder)) as root:
                     coming = Extraction(root, sha256=sha256, size_bytes=size_bytes)
                     files = await self._unpack(worker_id, held, coming, chunks)
         except OSError as error:
@@ -300,15 +300,6 @@ def _regular(path: Path, name: str) -> Path:
 
 def _same(here: Artifact | None, told: Artifact | None) -> bool:
     return here is not None and told is not None and replace(here, key="") == replace(told, key="")
-
-
-@contextmanager
-def _opened_folder(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _folder(held: Held) -> TaskFolder:
