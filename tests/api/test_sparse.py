@@ -17,6 +17,7 @@ import pytest
 
 from takeup import Pipeline
 from takeup.app import App
+from takeup.core.errors import FileChanged
 from takeup.core.model import Lease
 from takeup.core.plan import NewJob
 from takeup.core.remote import PART_BYTES_MAX, digest_of
@@ -24,7 +25,7 @@ from takeup.core.spans import Span
 from takeup.engine.carrier import Opened
 from takeup.engine.clock import boot_clock
 from takeup.engine.holding import Holding
-from takeup.engine.remote.client import Client, FileChanged
+from takeup.engine.remote.client import Client
 from takeup.engine.remote.patience import Patience
 from takeup.engine.remote.sparse import BegunAnew, Place, SparseCopies
 from takeup.testing.proxy import Chances, FaultProxy

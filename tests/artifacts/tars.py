@@ -65,10 +65,20 @@ def opened(folder: Path) -> Iterator[int]:
         os.close(root)
 
 
+@contextmanager
+def extracting(root: int, limits: Limits | None = None, **more: Any) -> Iterator[Extraction]:
+    """One archive, of which nothing stays unless it is finished."""
+    extraction = Extraction(root, limits, **more)
+    try:
+        yield extraction
+    finally:
+        extraction.abandon()
+
+
 def extract(
     folder: Path, data: bytes, limits: Limits | None = None, *, step: int = 1 << 20, **more: Any
 ) -> tuple[Extracted, ...]:
-    with opened(folder) as root, Extraction(root, limits, **more) as extraction:
+    with opened(folder) as root, extracting(root, limits, **more) as extraction:
         for start in range(0, len(data), step):
             extraction.feed(data[start : start + step])
         return extraction.finish()

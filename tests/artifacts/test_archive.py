@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from takeup.artifacts.archive import Extraction, Limits
+from takeup.artifacts.archive import Limits
 from takeup.core.errors import BadArchive, WrongChecksum
-from tests.artifacts.tars import END, extract, header, member, opened, packed, padded, pax, sha256
+from tests.artifacts.tars import END, extract, extracting, header, member, opened, packed, padded, pax, sha256
 
 GOOD = packed(member(b"master.m3u8", b"#EXTM3U"), member(b"720p/00001.m4s", b"m" * 1500))
 
@@ -299,7 +299,7 @@ def test_what_is_there_already_is_neither_followed_nor_replaced(folder: Path, tm
 
 def test_what_is_left_alone_is_taken_back(folder: Path):
     with opened(folder) as root:
-        with Extraction(root) as extraction:
+        with extracting(root) as extraction:
             extraction.feed(packed(member(b"a/b.ts", b"x" * 5000))[:-9])
             assert (folder / "a/b.ts").exists()
         assert list(folder.iterdir()) == []

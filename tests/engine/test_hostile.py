@@ -15,7 +15,7 @@ import pytest
 from takeup.core.errors import StoreUnavailable
 from takeup.core.plan import NewJob
 from takeup.dispatch.bell import Bell
-from takeup.engine import claimer
+from takeup.engine import carrier, claimer
 from takeup.engine.orchestrator import Orchestrator
 from takeup.store.ops.orchestrate import Advance
 from tests.engine.conftest import MARK, wearing
@@ -94,12 +94,26 @@ async def test_many_jobs_pass_while_one_stays(small_scene: Scene, monkeypatch: p
 async def test_inputs_are_published_by_whoever_needs_them(small_scene: Scene, tmp_path: Path):
     """The worker that made them was killed between the answer and the rename, as far as anybody can tell."""
     worker = await small_scene.start_worker_on(tmp_path / "chain.py", CHAIN)
-    worker._endings._publish = lambda _ending: None
+    worker._endings._carrier.keep = lambda _ending: None
     job_id = await small_scene.submit("chain")
     assert (await small_scene.finished(job_id)).status == "completed"
     tasks = {task.stage: task for task in await small_scene.store.read.tasks(job_id)}
     assert tasks["use"].result == {"text": "made"}
     assert tasks["use"].attempt == 1
+
+
+async def test_who_cannot_get_an_input_is_not_to_blame(
+    small_scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(carrier, "INPUT_WAIT_S", 0.1)
+    worker = await small_scene.start_worker_on(tmp_path / "chain.py", CHAIN)
+    artifacts = worker._artifacts
+    worker._endings._carrier.keep = lambda ending: artifacts.drop(ending.holding.folder)
+    job_id = await small_scene.submit("chain")
+    assert (await small_scene.finished(job_id)).status == "failed"
+    (ended,) = [event for event in await small_scene.events(job_id) if event.event == "give_up"]
+    why = "the files of an input are not in the storage of this worker"
+    assert ended.reason == f"it asked to be tried again: {why} (chain.py:11)"
 
 
 async def test_a_file_that_breaks_later_costs_only_new_runners(small_scene: Scene, tmp_path: Path):

@@ -9,17 +9,10 @@ from pathlib import Path
 from fastapi import Request, Response
 
 from takeup.api.files import BadRange
-from takeup.api.problems import HttpError
+from takeup.core.errors import FileChanged
 from takeup.core.remote import DIGEST_HEADER, PART_BYTES_MAX, WANT_DIGEST, digest_of
 
 RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})\Z")
-
-
-class FileChanged(HttpError):
-    """The file is not the one any more that the caller has parts of."""
-
-    http_status = HTTPStatus.PRECONDITION_FAILED
-    help = "Begin anew with the file as it is now, or submit the job again."
 
 
 async def hashed_part(request: Request, path: Path, facts: os.stat_result, tag: str) -> Response | None:

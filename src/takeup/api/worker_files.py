@@ -73,8 +73,8 @@ async def input_file(
     found = await app_of(request).store.worker.file_of_job(task.job_id, key)
     if found is None:
         raise NotFound("no stage of this job made such a file")
-    path = await receiving.output(found.key)
-    return await _file(request, path, path.stat(), found.sha256)
+    path = await receiving.output(found)
+    return await _file(request, path, path.stat(), found.file.sha256)
 
 
 @router.get("/{task_id}/files/{name}", responses=FETCH, response_class=Response)

@@ -7,8 +7,7 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from takeup.artifacts.staged import StagedFiles
 from takeup.artifacts.tar_headers import BLOCK, META_BYTES_MAX, Header, Said, read_header, read_said, shown
@@ -71,14 +70,6 @@ class Extraction:
         self._reader = _Reader(self._files, self._limits)
         self._packed = self._unpacked = 0
         self._is_over = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.abandon()
 
     def feed(self, data: bytes) -> None:
         """The next bytes of the archive, as they came."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from takeup.artifacts.layout import MANIFEST, MANIFEST_NEW, check_name
+from takeup.artifacts.layout import OWN_FILES, check_name
 from takeup.core.errors import InvalidInput
 from takeup.core.points import point
 from takeup.core.report import ARTIFACTS_MAX
@@ -31,7 +31,7 @@ class Entry(NamedTuple):
 
 
 def walk(root: Path) -> Iterator[Entry]:
-    """Every file and folder below, the manifest left out; raises `InvalidInput` at whatever is neither."""
+    """Every file and folder below, our own files left out; raises `InvalidInput` at whatever is neither."""
     if not stat.S_ISDIR(root.lstat().st_mode):
         raise InvalidInput(f"{root.name} is not a folder")
     waiting = [("", root)]
@@ -44,7 +44,7 @@ def walk(root: Path) -> Iterator[Entry]:
                 raise InvalidInput(f"the outputs are more than {ENTRIES_MAX} files and folders")
             entry = Entry(prefix + path.name, path, path.lstat())
             is_file = stat.S_ISREG(entry.stat.st_mode)
-            if is_file and entry.name in (MANIFEST, MANIFEST_NEW):
+            if is_file and entry.name in OWN_FILES:
                 continue
             check_name(entry.name)
             if not is_file and not entry.is_folder:
@@ -58,7 +58,7 @@ def hash_file(path: Path, *, sync: bool = False) -> tuple[str, int]:
     """SHA-256 and size of a regular file; with `sync` it is also made to last."""
     sha256, size = hashlib.sha256(), 0
     block = memoryview(bytearray(BLOCK_BYTES))
-    with _opened(path) as fd:
+    with reading(path) as fd:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise InvalidInput(f"output {path.name!r} is not a file")
         while count := os.readv(fd, [block]):
@@ -72,7 +72,7 @@ def hash_file(path: Path, *, sync: bool = False) -> tuple[str, int]:
 def read_bounded(path: Path, bytes_max: int) -> bytes | None:
     """The bytes of a regular file of at most this size; None if there is no such file to read."""
     try:
-        with _opened(path) as fd:
+        with reading(path) as fd:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_size > bytes_max:
                 return None
@@ -96,12 +96,13 @@ def write_durably(path: Path, new: Path, data: bytes) -> None:
 
 def sync_folder(path: Path) -> None:
     """Make the names in this folder last."""
-    with _opened(path) as fd:
+    with reading(path) as fd:
         os.fsync(fd)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def reading(path: Path) -> Iterator[int]:
+    """A descriptor of this very file or folder."""
     # Without NONBLOCK a fifo that takes a file's place would hang us.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:

@@ -10,6 +10,9 @@ from takeup.core.pipeline import NAME as PLAIN_NAME
 MANIFEST = "manifest.json"
 MANIFEST_NEW = "manifest.json.new"
 """The manifest while it is written; a rename gives it its name."""
+LOCK = "manifest.json.lock"
+"""Held by whoever writes to a staging folder or seals it; a file, as network file systems lock no folders."""
+OWN_FILES = frozenset({MANIFEST, MANIFEST_NEW, LOCK})
 
 NAME_CHARS_MAX = 512
 PART_BYTES_MAX = 255
@@ -87,7 +90,7 @@ def check_name(name: str) -> str:
         raise InvalidInput(f"output name {shown} must have 1 to {NAME_CHARS_MAX} characters")
     if not name.isprintable() or "\\" in name:
         raise InvalidInput(f"output name {shown} must be printable text without a backslash")
-    if name in (MANIFEST, MANIFEST_NEW):
+    if name in OWN_FILES:
         raise InvalidInput(f"output name {shown} is kept for the list of the outputs; choose another")
     for part in name.split("/"):
         if part in ("", ".", ".."):

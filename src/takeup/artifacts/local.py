@@ -11,7 +11,7 @@ from typing import Any
 
 from takeup.artifacts import manifest as manifests
 from takeup.artifacts.files import hash_file, sync_folder, walk
-from takeup.artifacts.layout import MANIFEST, TaskFolder, check_job, check_key, split_key
+from takeup.artifacts.layout import LOCK, MANIFEST, TaskFolder, check_job, check_key, split_key
 from takeup.artifacts.manifest import Keeping, Manifest, listed
 from takeup.artifacts.port import Artifacts
 from takeup.artifacts.removal import remove, sweep, task_folders
@@ -125,6 +125,7 @@ class LocalArtifacts(Artifacts):
                     f"{folder.name} is not sealed as {key} under its own token; nothing was published"
                 )
             final.parent.mkdir(parents=True, exist_ok=True)
+            (staged / LOCK).unlink(missing_ok=True)
             point("publish.before rename")
             try:
                 staged.rename(final)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from takeup.artifacts.files import read_bounded, sync_folder, write_durably
-from takeup.artifacts.layout import MANIFEST
+from takeup.artifacts.layout import OWN_FILES
 from takeup.core.errors import Conflict, NotFound
 from takeup.core.points import point
 
@@ -115,7 +115,7 @@ class Versions:
         """Copy beside its place, then give it its name: nobody sees half a version."""
         new = self.folder / NEW
         shutil.rmtree(new, ignore_errors=True)
-        shutil.copytree(made, new, ignore=shutil.ignore_patterns(MANIFEST), copy_function=_link_or_copy)
+        shutil.copytree(made, new, ignore=shutil.ignore_patterns(*OWN_FILES), copy_function=_link_or_copy)
         (new / ENTRY).mkdir()
         for name, data in entries(f"v{number}").items():
             (new / ENTRY / name).write_bytes(data)

@@ -129,6 +129,13 @@ class LeaseLost(Conflict):
     help = "Stop working on this task: it was cancelled, or its lease ran out and it belongs to another."
 
 
+class FileChanged(TakeupError):
+    """A file is not the one any more that the caller has parts of."""
+
+    http_status = 412
+    help = "Leave the file of a job alone until the job is done, or submit the job again."
+
+
 class AlreadyStarted(Conflict):
     """A process of a worker that registered before does so again: the call was repeated or came late."""
 

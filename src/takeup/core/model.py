@@ -132,6 +132,14 @@ class Artifact:
     size_bytes: int
 
 
+class MadeFile(NamedTuple):
+    """An output file, and the attempt that made it."""
+
+    file: Artifact
+    task_id: int
+    epoch: int
+
+
 @dataclass(frozen=True, slots=True)
 class JobFile:
     """An output file in the list of its job."""

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import InvalidInput, TakeupError
 from takeup.core.model import Brief, InputPage
 from takeup.engine.carrier import Carrier, Named
 from takeup.engine.holding import Holding
@@ -41,7 +41,8 @@ class Answers:
                 answer = {"value": await self._inputs(holding, question)}
             encode(answer)
         except (TakeupError, OSError) as error:
-            answer = {"error": str(error), "errno": getattr(error, "errno", None)}
+            is_away = isinstance(error, TakeupError) and not isinstance(error, InvalidInput)
+            answer = {"error": str(error), "errno": getattr(error, "errno", None), "is_away": is_away}
         self._runners.tell(runner, {"op": "answer", "n": question["n"], **answer})
 
     async def _sparse(self, holding: Holding, brief: Brief, question: Frame) -> Any:

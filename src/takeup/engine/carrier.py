@@ -1,18 +1,17 @@
 """How files come to a task and go from it: on the storage itself, or over HTTP for a worker elsewhere."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from takeup.artifacts.layout import TaskFolder, split_key
 from takeup.artifacts.local import LocalArtifacts
 from takeup.core.errors import InvalidInput, NotFound, TakeupError
-from takeup.core.model import Brief, Fate, InputPage
+from takeup.core.model import Brief, InputPage
 from takeup.core.points import point
 from takeup.core.spans import Span
 from takeup.engine.holding import Holding
+from takeup.engine.late import publish_won
 from takeup.engine.reporter import Ending
 from takeup.engine.source import Source
 from takeup.telemetry.logs import logger
@@ -84,11 +83,9 @@ class LocalCarrier:
         del holding
         deadline = self._clock() + INPUT_WAIT_S
         while missing := await asyncio.to_thread(self._unpublished, page):
-            folders = [folder for staged in missing for folder in staged]
-            for fate in await self._source.fates(folders) if folders else ():
-                await asyncio.to_thread(self._publish_late, fate)
+            why = await publish_won(self._artifacts, self._source.fates, missing)
             if self._clock() > deadline:
-                raise NotFound("the files of an input are not in the storage of this worker")
+                raise NotFound(why or "the files of an input are not in the storage of this worker")
             await asyncio.sleep(INPUT_LOOK_S)
 
     async def fetch(self, holding: Holding, brief: Brief, name: str) -> Path:
@@ -124,20 +121,13 @@ class LocalCarrier:
             log.error("outputs not found", **ending.holding.about, key=ending.key)
         point("worker.after publish")
 
-    def _unpublished(self, page: InputPage) -> list[list[TaskFolder]]:
-        """For each of these inputs that is not visible, the folders that may hold it."""
-        found = []
-        for made in page.made:
-            if made.files and not is_visible(self._artifacts, next(iter(made.files.values()))):
-                staged = self._artifacts.staged()
-                found.append([f for f in staged if (f.task_id, f.epoch) == (made.task_id, made.epoch)])
-        return found
-
-    def _publish_late(self, fate: Fate) -> None:
-        """Make visible what won, for a maker that did not come to it."""
-        if fate.fate == "won" and fate.object_key is not None:
-            with contextlib.suppress(TakeupError):
-                self._artifacts.publish(TaskFolder(*fate.folder), split_key(fate.object_key)[0])
+    def _unpublished(self, page: InputPage) -> set[tuple[int, int]]:
+        """The attempts (task, epoch) that made what is not visible of these inputs."""
+        return {
+            (made.task_id, made.epoch)
+            for made in page.made
+            if made.files and not is_visible(self._artifacts, next(iter(made.files.values())))
+        }
 
 
 def is_visible(artifacts: LocalArtifacts, key: str) -> bool:

@@ -4,25 +4,27 @@ import asyncio
 import os
 import shutil
 import stat
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 
 from takeup.artifacts.archive import Extracted, Extraction
-from takeup.artifacts.files import walk
+from takeup.artifacts.files import reading, walk
 from takeup.artifacts.hashing import beside
-from takeup.artifacts.layout import TaskFolder, check_name, output_key
+from takeup.artifacts.layout import LOCK, TaskFolder, check_name, output_key
 from takeup.artifacts.local import LocalArtifacts
+from takeup.artifacts.locking import locked
 from takeup.artifacts.manifest import Manifest
 from takeup.core.errors import DISK_FULL, Conflict, InvalidInput, LeaseLost, NotFound, TakeupError
 from takeup.core.ids import nonce_hash
-from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask
+from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask, MadeFile
 from takeup.core.pipeline import Pipeline
 from takeup.core.points import point
-from takeup.engine.videos.receiving import Part, opened, undisturbed
+from takeup.engine.late import publish_won
+from takeup.engine.videos.errors import NoRoom, WrongOffset
+from takeup.engine.videos.receiving import Part, opened, to_its_end, undisturbed
 from takeup.media.check.uploaded import check_stream
 from takeup.store.store import WorkerStore
 from takeup.telemetry.logs import logger
@@ -33,18 +35,18 @@ FILE_MODE = 0o644
 log = logger("receiving")
 
 
-class WrongOffset(Conflict):
-    """A part of a file does not follow what is here of it."""
-
-    help = "Ask what is here (`GET …/outputs`) and go on from there."
-
-
-class StorageFull(TakeupError):
-    """There is no room for a file."""
+class Unpublished(TakeupError):
+    """An output that won cannot be made visible now."""
 
     retryable = True
-    http_status = HTTPStatus.INSUFFICIENT_STORAGE
-    help = "Make room on the server's disk; the call can be sent again then."
+    http_status = HTTPStatus.SERVICE_UNAVAILABLE
+    help = "Look at the server's storage; the call can be sent again."
+
+
+class NothingSent(Conflict):
+    """There are no outputs of an attempt."""
+
+    help = "Send the outputs, then complete the task."
 
 
 class BadUpload(InvalidInput):
@@ -70,9 +72,6 @@ class Receiving:
         self._artifacts = artifacts
         self._pipelines = pipelines
         self._reserve_bytes = reserve_bytes
-        self._senders: Counter[TaskFolder] = Counter()
-        self._taken: set[TaskFolder] = set()
-        """Attempts whose outputs are sealed and published, or replaced as a whole, just now."""
 
     async def held(self, worker_id: str, held: Held) -> HeldTask:
         """The task of this token; raises if the worker does not hold it any more."""
@@ -81,14 +80,21 @@ class Receiving:
             raise LeaseLost(f"task {held.task_id} is not held with this token")
         return task
 
-    async def output(self, key: str) -> Path:
-        """The file of a published output; its maker may make it visible only in a moment."""
+    async def output(self, made: MadeFile) -> Path:
+        """The file of an output; what its maker or the server before us did not publish is published here."""
+        why = ""
         for _ in range(LOOKS_MAX):
+            with suppress(NotFound):
+                return await asyncio.to_thread(self._artifacts.open_path, made.file.key)
             try:
-                return await asyncio.to_thread(self._artifacts.open_path, key)
-            except NotFound:
-                await asyncio.sleep(LOOK_S)
-        return await asyncio.to_thread(self._artifacts.open_path, key)
+                attempts = {(made.task_id, made.epoch)}
+                why = await publish_won(self._artifacts, self._store.fates, attempts)
+            except OSError as error:
+                why = str(error)
+            await asyncio.sleep(LOOK_S)
+        if why:
+            raise Unpublished(f"{made.file.key} cannot be made visible now: {why}")
+        return await asyncio.to_thread(self._artifacts.open_path, made.file.key)
 
     async def named_file(self, task: HeldTask, name: str) -> Path:
         """A file that the spec of its job names, if its pipeline says that this name is one of a file."""
@@ -126,44 +132,29 @@ class Receiving:
         folder = _folder(held)
         path = self._artifacts.staged_path(folder) / check_name(name)
         try:
-            with self._sending(folder):
-                self._check_room(length - offset)
-                await asyncio.to_thread(self._artifacts.stage, folder)
+            await asyncio.to_thread(self._check_room, length - offset)
+            await asyncio.to_thread(self._artifacts.stage, folder)
+            with self._locked(folder, is_shared=True):
+                await self.held(worker_id, held)  # its files may have been sealed before they were locked
                 with opened(path, may_make=True, mode=FILE_MODE) as part:
                     size = await _write(part, chunks, offset, length, name)
         except OSError as error:
             if error.errno in DISK_FULL:
-                raise StorageFull(f"there is no room for {name}") from None
+                raise NoRoom(f"there is no room for {name}") from None
             raise
         await self.held(worker_id, held)
         return size
 
-    @contextmanager
-    def _sending(self, folder: TaskFolder) -> Iterator[None]:
-        """Write to an attempt's files, beside others who write to other files of it."""
-        if folder in self._taken:
-            raise Conflict("outputs of this task are being sent already, or published just now")
-        self._senders[folder] += 1
-        try:
-            yield
-        finally:
-            self._senders[folder] -= 1
-            if not self._senders[folder]:
-                del self._senders[folder]
-
-    @contextmanager
-    def _alone(self, folder: TaskFolder) -> Iterator[None]:
-        """Have an attempt's files to oneself: what is sealed must stay as it is until it is published."""
-        if self._is_busy(folder):
-            raise Conflict("outputs of this task are being sent already")
-        self._taken.add(folder)
-        try:
-            yield
-        finally:
-            self._taken.discard(folder)
-
-    def _is_busy(self, folder: TaskFolder) -> bool:
-        return folder in self._taken or folder in self._senders
+    def _locked(self, folder: TaskFolder, *, is_shared: bool = False) -> AbstractContextManager[int]:
+        """An attempt's files to oneself, or beside others who write to other files; on whatever server."""
+        return locked(
+            self._artifacts.staged_path(folder) / LOCK,
+            os.O_RDWR | os.O_CREAT,
+            busy=Conflict("outputs of this task are being sent already, or published just now"),
+            gone=Conflict("outputs of this task were replaced or published just now"),
+            missing=NothingSent("none of the outputs is here"),
+            is_shared=is_shared,
+        )
 
     async def unpack(
         self,
@@ -178,88 +169,60 @@ class Receiving:
         await self.held(worker_id, held)
         folder = _folder(held)
         try:
-            with self._alone(folder):
-                files = await self._unpack(folder, chunks, sha256, size_bytes)
-                await self._held_still(worker_id, held)
+            await asyncio.to_thread(self._check_room, size_bytes)
+            await asyncio.to_thread(self._artifacts.stage, folder)
+            with self._locked(folder):
+                await self.held(worker_id, held)  # its files may have been sealed before they were locked
+                await undisturbed(self._artifacts.drop, folder)
+                await asyncio.to_thread(self._artifacts.stage, folder)
+                with self._locked(folder), reading(self._artifacts.staged_path(folder)) as root:
+                    coming = Extraction(root, sha256=sha256, size_bytes=size_bytes)
+                    files = await self._unpack(worker_id, held, coming, chunks)
         except OSError as error:
             if error.errno in DISK_FULL:
-                raise StorageFull("there is no room for what is in the archive") from None
+                raise NoRoom("there is no room for what is in the archive") from None
             raise
         return {one.name: one.size_bytes for one in files}
 
-    async def _held_still(self, worker_id: str, held: Held) -> None:
-        try:
-            await self.held(worker_id, held)
-        except LeaseLost:
-            await asyncio.to_thread(self._artifacts.drop, _folder(held))
-            raise
-
     async def _unpack(
-        self, folder: TaskFolder, chunks: AsyncIterator[bytes], sha256: str, size_bytes: int
+        self, worker_id: str, held: Held, coming: Extraction, chunks: AsyncIterator[bytes]
     ) -> Sequence[Extracted]:
         """Nothing stays of what is refused."""
+        folder = _folder(held)
         try:
-            self._check_room(size_bytes)
-            with (
-                self._emptied(folder) as root,
-                Extraction(root, sha256=sha256, size_bytes=size_bytes) as coming,
-            ):
+            try:
                 async for chunk in chunks:
-                    await asyncio.to_thread(coming.feed, chunk)
-                files = await asyncio.to_thread(coming.finish)
-            await asyncio.to_thread(check_stream, self._artifacts.staged_path(folder))
+                    await undisturbed(coming.feed, chunk)
+                files = await undisturbed(coming.finish)
+            finally:
+                await undisturbed(coming.abandon)
+            await asyncio.to_thread(check_stream, self._artifacts.staged_path(folder), apart=(LOCK,))
+            await self.held(worker_id, held)
         except TakeupError:
-            await asyncio.to_thread(self._artifacts.drop, folder)
+            await undisturbed(self._artifacts.drop, folder)
             raise
         return files
-
-    @contextmanager
-    def _emptied(self, folder: TaskFolder) -> Iterator[int]:
-        """A descriptor of the staging folder, with nothing in it."""
-        self._artifacts.drop(folder)
-        root = os.open(self._artifacts.stage(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            yield root
-        finally:
-            os.close(root)
 
     def _check_room(self, wanted_bytes: int) -> None:
         root = self._artifacts.root
         root.mkdir(parents=True, exist_ok=True)
         if shutil.disk_usage(root).free < wanted_bytes + self._reserve_bytes:
-            raise StorageFull(f"there is no room for {wanted_bytes} more bytes")
+            raise NoRoom(f"there is no room for {wanted_bytes} more bytes")
 
     async def complete(
         self, worker_id: str, reports: Sequence[Completion], *, request_id: str | None
     ) -> list[Answer]:
         """Finish tasks; outputs are sealed first, and become visible if the completion is accepted."""
-        with ExitStack() as taken:
-            for folder in {_folder(report.held) for report in reports if report.artifacts}:
-                await self._until_quiet(folder)
-                taken.enter_context(self._alone(folder))
-            return await self._complete(worker_id, reports, request_id)
-
-    async def _until_quiet(self, folder: TaskFolder) -> None:
-        """A repeated call waits for the one before it, a moment at most."""
-        for _ in range(LOOKS_MAX):
-            if not self._is_busy(folder):
-                return
-            await asyncio.sleep(LOOK_S)
-
-    async def _complete(
-        self, worker_id: str, reports: Sequence[Completion], request_id: str | None
-    ) -> list[Answer]:
-        sealed: dict[Held, Manifest] = {}
-        checked = []
-        for report in reports:
-            if report.artifacts and (task := await self._store.held_task(worker_id, report.held)):
-                await asyncio.to_thread(self._check_unwritten, report)
-                manifest = await beside(self._seal, task, report)
-                sealed[report.held] = manifest
-                checked.append(report._replace(artifacts=manifest.files))
-            else:  # it has no files, or is refused or answered again: the store says which
-                checked.append(report)
-        answers = await self._store.complete(worker_id, checked, request_id=request_id)
+        with ExitStack() as locks:
+            folders = {_folder(report.held) for report in reports if report.artifacts}
+            ours = {folder for folder in folders if await self._is_locked(folder, locks)}
+            sealed = await self._sealed(worker_id, reports, ours)
+            checked = [
+                report._replace(artifacts=sealed[report.held].files) if report.held in sealed else report
+                for report in reports
+            ]
+            answers = await self._store.complete(worker_id, checked, request_id=request_id)
+        # Whoever gets the lock from here on finds the token void, on every server, and writes nothing.
         for report, answer in zip(reports, answers, strict=True):
             made = sealed.get(report.held)
             if made is not None and answer.accepted:
@@ -267,12 +230,32 @@ class Receiving:
                 await asyncio.to_thread(self._publish, made)
         return answers
 
-    def _check_unwritten(self, report: Completion) -> None:
-        """Refuse what another server on the same storage is still writing, for somebody who was cut off."""
-        folder = self._artifacts.staged_path(_folder(report.held))
-        for name in sorted(check_name(file.name) for file in report.artifacts):
-            with suppress(NotFound), opened(folder / name):  # what is missing is told when it is sealed
-                pass
+    async def _is_locked(self, folder: TaskFolder, locks: ExitStack) -> bool:
+        """Have an attempt's files to ourselves, after a moment's wait at most; False if there are none."""
+        for look in range(LOOKS_MAX):
+            try:
+                locks.enter_context(self._locked(folder))
+            except NothingSent:
+                return False
+            except Conflict:
+                if look == LOOKS_MAX - 1:
+                    raise
+                await asyncio.sleep(LOOK_S)
+            else:
+                return True
+        return False
+
+    async def _sealed(
+        self, worker_id: str, reports: Sequence[Completion], ours: Collection[TaskFolder]
+    ) -> dict[Held, Manifest]:
+        """What is in the folders; of other reports the store says whether they are refused or repeated."""
+        sealed = {}
+        for report in reports:
+            if report.artifacts and (task := await self._store.held_task(worker_id, report.held)):
+                if _folder(report.held) not in ours:
+                    raise BadUpload("none of the outputs has been sent")
+                sealed[report.held] = await to_its_end(beside(self._seal, task, report))
+        return sealed
 
     def _seal(self, task: HeldTask, report: Completion) -> Manifest:
         pipeline = self._pipelines.get(task.pipeline)
@@ -287,13 +270,9 @@ class Receiving:
             stage.version,
             task.segment,
         )
-        folder = _folder(report.held)
-        try:
-            found = self._artifacts.seal(
-                folder, key, stage.version, report.result, is_temporary=stage.temporary
-            )
-        except NotFound:
-            raise BadUpload("none of the outputs has been sent") from None
+        found = self._artifacts.seal(
+            _folder(report.held), key, stage.version, report.result, is_temporary=stage.temporary
+        )
         here = {one.name: one for one in found.files}
         told = {one.name: one for one in report.artifacts}
         wrong = [name for name in here.keys() | told.keys() if not _same(here.get(name), told.get(name))]
@@ -304,7 +283,8 @@ class Receiving:
     def _publish(self, manifest: Manifest) -> None:
         """Make it visible; should that fail, the sweep does it."""
         try:
-            self._artifacts.publish(manifest.folder, manifest.key)
+            if not self._artifacts.publish(manifest.folder, manifest.key):
+                log.error("outputs not found", task=manifest.task_id, key=manifest.key)
         except (TakeupError, OSError) as error:
             log.exception("outputs not published", task=manifest.task_id, error=str(error))
 
@@ -331,7 +311,10 @@ async def _write(part: Part, chunks: AsyncIterator[bytes], offset: int, length: 
     if not offset:
         part.cut(0)
     elif part.size != offset:
-        raise WrongOffset(f"{part.size} bytes of {name} are here, not {offset}")
+        raise WrongOffset(
+            f"{part.size} bytes of {name} are here, not {offset}",
+            advice="Ask what is here (`GET …/outputs`) and go on from there.",
+        )
     size = offset
     async for chunk in chunks:
         if size + len(chunk) > length:

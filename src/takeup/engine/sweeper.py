@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from takeup.artifacts import manifest
-from takeup.artifacts.layout import TaskFolder, split_key
+from takeup.artifacts.layout import TaskFolder
 from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.scratch import Scratch
 from takeup.core.errors import TakeupError
 from takeup.core.model import Fate
+from takeup.engine.late import publish_late
 from takeup.engine.source import Source
 from takeup.telemetry.logs import logger
 
@@ -84,12 +85,11 @@ class Sweeper:
         folder = TaskFolder(*fate.folder)
         if fate.fate == "held":
             return
-        if fate.fate == "won" and fate.object_key is not None:
-            try:
-                self._artifacts.publish(folder, split_key(fate.object_key)[0])
-                log.info("published late", task=folder.task_id)
-            except TakeupError as error:
-                log.error("not published", task=folder.task_id, error=str(error))  # noqa: TRY400 - expected kind
+        try:
+            if publish_late(self._artifacts, fate):
+                return
+        except TakeupError as error:
+            log.error("not published", task=folder.task_id, error=str(error))  # noqa: TRY400 - expected kind
             return
         if fate.fate == "gone" and self._is_young(self._artifacts.staged_path(folder)):
             return

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from takeup.core.model import Artifact, Held, HeldTask
+from takeup.core.model import Held, HeldTask, MadeFile
 from takeup.store.drivers import Driver
 from takeup.store.ops import holder
 
@@ -17,7 +17,7 @@ class HolderReads:
         """The task, if this worker holds it with this token now."""
         return await self._driver.read(holder.held_task, worker_id, held)
 
-    async def file_of_job(self, job_id: str, key: str) -> Artifact | None:
+    async def file_of_job(self, job_id: str, key: str) -> MadeFile | None:
         """An output file of a finished task of this job."""
         return await self._driver.read(holder.file_of_job, job_id, key)
 

@@ -10,6 +10,7 @@ import httpx2
 from takeup import __version__
 from takeup.core.errors import (
     Conflict,
+    FileChanged,
     InvalidInput,
     KeyRefused,
     LeaseLost,
@@ -37,12 +38,6 @@ class Mangled(InvalidInput):
     """What arrived at the server is not what was sent."""
 
     retryable = True
-
-
-class FileChanged(Conflict):
-    """A file is not the one any more of which a part was fetched before."""
-
-    help = "Leave the file of a job alone until the job is done, or submit it again."
 
 
 class AllRefused(Conflict):

@@ -19,13 +19,13 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import FileChanged, TakeupError
 from takeup.core.points import point
 from takeup.core.remote import CHANGED_HEADER, DIGEST_HEADER, PART_BYTES_MAX, WANT_DIGEST, digest_of
 from takeup.core.spans import Span, Spans
 from takeup.engine.carrier import Opened
 from takeup.engine.holding import Holding
-from takeup.engine.remote.client import Client, FileChanged, ServerUnavailable
+from takeup.engine.remote.client import Client, ServerUnavailable
 from takeup.engine.remote.patience import Patience, tell, token_of
 
 RECORD = ".held"

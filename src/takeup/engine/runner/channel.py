@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
+from takeup.core.signals import Retry
 from takeup.engine.wire import Decoder, Frame, encode
 
 READ_BYTES = 1 << 18
@@ -111,6 +112,8 @@ class Channel:
             return
         if frame.get("errno"):
             answer.set_exception(OSError(frame["errno"], frame["error"]))
+        elif frame.get("is_away"):  # what could not be brought is no fault of who asked for it
+            answer.set_exception(Retry(frame["error"]))
         elif "error" in frame:
             answer.set_exception(RuntimeError(frame["error"]))
         else:

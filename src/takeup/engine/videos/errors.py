@@ -11,10 +11,11 @@ class TooLarge(TakeupError):
 
 
 class NoRoom(TakeupError):
-    """There is not enough room for the file, and for what others are sending."""
+    """There is not enough room for a file, and for what others are sending."""
 
+    retryable = True
     http_status = 507
-    help = "Try again when there is room; an operator can give the data directory more of it."
+    help = "Try again when there is room; an operator can make some on the server's disk."
 
 
 class Checksum(InvalidInput):

@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -162,14 +162,16 @@ class Intake:
         coming, after = 0, ""
         while True:
             page = await self._uploads.page(after=after)
-            for one in page:
-                coming += max((one.length_bytes or 0) - self.size(one), 0)
+            coming += await asyncio.to_thread(self._coming_bytes, page)
             if len(page) < BATCH_MAX:
                 break
             after = page[-1].id
         free = await asyncio.to_thread(self._free_bytes)
         if free < coming + self.limits.reserve_bytes:
             raise NoRoom("there is not enough room for this file and those that are being sent")
+
+    def _coming_bytes(self, uploads: Sequence[Upload]) -> int:
+        return sum(max((one.length_bytes or 0) - self.size(one), 0) for one in uploads)
 
     def _free_bytes(self) -> int:
         self.places.uploads.mkdir(parents=True, exist_ok=True)

@@ -3,19 +3,20 @@
 import asyncio
 import contextlib
 import errno
-import fcntl
 import hashlib
 import hmac
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from takeup.artifacts.files import sync_folder
+from takeup.artifacts.locking import locked
 from takeup.core.errors import NotFound
 from takeup.engine.videos.errors import ChunkChecksum, NoRoom, TooLarge, UploadBusy
 
+T = TypeVar("T")
 BLOCK_BYTES = 1 << 20
 LOOK_EVERY_BYTES = 32 << 20
 """So often the free space is looked at while a file grows."""
@@ -70,38 +71,29 @@ class Part:
 @contextlib.contextmanager
 def opened(path: Path, *, may_make: bool = False, mode: int = 0o600) -> Iterator[Part]:
     """The file, for us alone: also another process that has it open is seen."""
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if may_make else 0)
     if may_make:
         path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, flags, mode)
-    except FileNotFoundError:
-        raise NotFound("the file of this upload is not there") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UploadBusy("this file is being sent by another request") from None
-        if not _is_still(path, descriptor):
-            raise UploadBusy("this file was finished or removed just now")
+    with locked(
+        path,
+        os.O_RDWR | (os.O_CREAT if may_make else 0),
+        busy=UploadBusy("this file is being sent by another request"),
+        gone=UploadBusy("this file was finished or removed just now"),
+        missing=NotFound("the file of this upload is not there"),
+        mode=mode,
+    ) as descriptor:
         yield Part(path, descriptor)
-    finally:
-        os.close(descriptor)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether what was opened still has its name."""
-    try:
-        return path.lstat().st_ino == os.fstat(descriptor).st_ino
-    except FileNotFoundError:
-        return False
-
-
-async def undisturbed(work: Callable[..., None], *arguments: object) -> None:
+async def undisturbed(work: Callable[..., T], *arguments: object) -> T:
     """Do this in a thread, to its end: a file that is closed under it could be another one by then."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    return await to_its_end(asyncio.to_thread(work, *arguments))
+
+
+async def to_its_end(work: Awaitable[T]) -> T:
+    """The result of work that goes on, and is waited for, whoever gives up meanwhile."""
+    doing = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(doing)
+        return await asyncio.shield(doing)
     except asyncio.CancelledError:
         await asyncio.wait([doing])
         raise

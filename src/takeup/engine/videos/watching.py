@@ -15,7 +15,7 @@ from takeup.core.ids import digest
 from takeup.core.videos import UPLOAD, About, file_label, title_of, video_id_of
 from takeup.engine.videos.errors import SourceChanged
 from takeup.engine.videos.intake import FAULTS_FROM, Intake
-from takeup.engine.videos.receiving import BLOCK_BYTES
+from takeup.engine.videos.receiving import BLOCK_BYTES, undisturbed
 from takeup.store.videos import VideoStore
 from takeup.telemetry.logs import logger
 
@@ -156,7 +156,6 @@ def _check_same(found: Found, descriptor: int) -> None:
 
 
 async def _pieces(found: Found, descriptor: int) -> AsyncIterator[bytes]:
-    while block := os.read(descriptor, BLOCK_BYTES):
+    while block := await undisturbed(os.read, descriptor, BLOCK_BYTES):
         yield block
-        await asyncio.sleep(0)
     _check_same(found, descriptor)

@@ -8,7 +8,7 @@ import posixpath
 import re
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 from xml.etree import ElementTree as ET
@@ -36,9 +36,12 @@ HEADER_BOXES = PIECE_BOXES | {b"ftyp", b"moov", b"meta", b"uuid"}
 SHOWN_CHARS = 80
 
 
-def check_stream(folder: Path) -> None:
-    """Refuse what is not one whole stream: files missing or too many, names that lead away, other kinds."""
-    files = _files(folder)
+def check_stream(folder: Path, *, apart: Collection[str] = ()) -> None:
+    """Refuse what is not one whole stream: files missing or too many, names that lead away, other kinds.
+
+    Files of the names `apart` are none of its sender's.
+    """
+    files = _files(folder).difference(apart)
     if MASTER not in files:
         raise BadArchive(f"there is no {MASTER}")
     named = {MASTER}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from takeup.core.ids import nonce_hash
-from takeup.core.model import Artifact, Brief, Held, HeldTask
+from takeup.core.model import Artifact, Brief, Held, HeldTask, MadeFile
 from takeup.store.op import Op, query
 
 
@@ -21,12 +21,14 @@ def held_task(worker_id: str, held: Held) -> Op[HeldTask | None]:
     return HeldTask(task_id=row["id"], brief=brief, **{name: row[name] for name in names})
 
 
-def file_of_job(job_id: str, key: str) -> Op[Artifact | None]:
+def file_of_job(job_id: str, key: str) -> Op[MadeFile | None]:
     """An output file of a finished task of this job."""
     rows = yield query("file_of_job", job_id=job_id, object_key=key)
     if not rows:
         return None
-    return Artifact(rows[0]["name"], rows[0]["object_key"], rows[0]["sha256"], rows[0]["size_bytes"])
+    row = rows[0]
+    file = Artifact(row["name"], row["object_key"], row["sha256"], row["size_bytes"])
+    return MadeFile(file, row["task_id"], row["epoch"])
 
 
 def claimed(worker_id: str, attempts: Sequence[tuple[str, int, int]]) -> Op[frozenset[tuple[int, int]]]:

@@ -8,7 +8,7 @@ WHERE t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash
   AND t.lease_expires_at > {now};
 
 -- name: file_of_job
-SELECT name, object_key, sha256, size_bytes FROM artifacts WHERE job_id = :job_id AND object_key = :object_key;
+SELECT name, object_key, sha256, size_bytes, task_id, epoch FROM artifacts WHERE job_id = :job_id AND object_key = :object_key;
 
 -- name: claimed_tasks
 -- Which of these attempts this worker began, however they ended.
