@@ -7,6 +7,7 @@ from typing import Annotated, NamedTuple, Protocol
 
 from fastapi import Depends, Request, Security
 from fastapi.security import APIKeyCookie, HTTPBearer
+from starlette.requests import ClientDisconnect
 
 from takeup.api.cookies import GUARDED_NAME
 from takeup.api.problems import HttpError
@@ -153,21 +154,25 @@ async def check_still(request: Request, scope: Scope) -> None:
 async def body_of_caller(request: Request, scope: Scope) -> AsyncIterator[bytes]:
     """The body, as long as its sender may send it.
 
-    Its last piece is held back until it is known that he still may: without it nothing is whole.
+    Its last piece is held back until it is known that he still may: without it nothing is whole. What came
+    before a body broke off is given out, too.
     """
-    held, asked_at = b"", time.monotonic()
-    async for piece in request.stream():
-        if not piece:
-            continue
-        if time.monotonic() - asked_at >= CHECK_S:
-            await check_still(request, scope)
-            asked_at = time.monotonic()
-        if held:
-            yield held
-        held = piece
+    held, asked_at, broken = b"", time.monotonic(), None
+    try:
+        async for piece in request.stream():
+            if time.monotonic() - asked_at >= CHECK_S:
+                await check_still(request, scope)
+                asked_at = time.monotonic()
+            if piece and held:
+                yield held
+            held = piece or held
+    except ClientDisconnect as error:
+        broken = error
     await check_still(request, scope)
     if held:
         yield held
+    if broken is not None:
+        raise broken
 
 
 async def known(
