@@ -124,6 +124,42 @@ async def test_s31_what_two_could_read_in_two_ways_is_refused(address: str, sent
     assert told.count(b"HTTP/1.1 ") == 1, "what came behind it is not answered, and the connection is closed"
 
 
+INNER = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+UPGRADE = b"Host: x\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\n" + UPGRADE + b"\r\n", 200),
+        (b"GET /health HTTP/1.1\r\n" + UPGRADE + b"Content-Length: %d\r\n\r\n" % len(INNER), 400),
+        (b"POST /api/login HTTP/1.1\r\n" + UPGRADE + b"Transfer-Encoding: chunked\r\n\r\n", 400),
+        (b"CONNECT example.org:80 HTTP/1.1\r\nHost: example.org:80\r\n\r\n", 400),
+    ],
+)
+async def test_s31_behind_a_change_of_protocol_no_request_is_read(address: str, head: bytes, status: int):
+    host, _, port = address.removeprefix("http://").partition(":")
+    for at_once, later in ((head, INNER), (head + INNER, b"")):
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(at_once)
+        told = await asyncio.wait_for(reader.readline(), 5)
+        writer.write(later)
+        with contextlib.suppress(ConnectionError):
+            told += await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        assert told.startswith(b"HTTP/1.1 %d " % status), told
+        assert told.count(b"HTTP/1.1 ") == 1, told
+
+
+@pytest.mark.parametrize("line", [b"X-A: " + b"a" * 70_000 + b"\r\n", b"a: b\r\n" * 20_000])
+async def test_s31_a_head_that_is_too_large_is_refused_though_it_comes_at_once(address: str, line: bytes):
+    host, _, port = address.removeprefix("http://").partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"GET /health HTTP/1.1\r\nHost: x\r\n" + line + b"\r\n")
+    assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 431 ")
+    writer.close()
+
+
 async def test_s32_an_idle_crowd_keeps_nobody_out(app: App):
     app.settings = replace(app.settings, connections_max=PLACES)
     await add_worker(app.store, "w")

@@ -68,6 +68,24 @@ async def test_few_look_for_many(house: House):
     assert await asyncio.gather(*waiting[2:]) == [[]] * 498
 
 
+async def test_who_can_take_nothing_holds_up_nobody(house: House):
+    async def nothing() -> list[Any]:
+        return []
+
+    full = [asyncio.create_task(house.lobby.claim(f"a{n}", nothing, 60.0)) for n in range(3)]
+    await settle()
+    able = house.come("a9")
+    await settle()
+    house.put("one")
+    await settle()
+    house.bell.ring("work")
+    await settle()
+    assert able.done()
+    assert await able == ["one"]
+    house.stop.set()
+    assert await asyncio.gather(*full) == [[]] * 3
+
+
 async def test_each_line_looks_for_itself(house: House):
     first, second = house.come("a1"), house.come("b1")
     await settle()

@@ -81,6 +81,7 @@ async def serve(application: Any, opened: socket.socket, stop: asyncio.Event) ->
     config = uvicorn.Config(
         application,
         http=PatientProtocol,
+        ws="none",
         log_config=None,
         access_log=False,
         proxy_headers=False,

@@ -171,7 +171,10 @@ class Lobby:
             self._tidy()
 
     async def _look_through(self, line: Line) -> None:
-        """One after the other, as long as there is something."""
+        """One after the other, as long as there is something; who looked in vain stands last then.
+
+        He may be full, or drain: the next look begins with somebody else.
+        """
         in_vain: list[Waiting] = []
         try:
             while line.waiting and len(in_vain) < IN_VAIN_MAX:
@@ -179,7 +182,7 @@ class Lobby:
                 if not one.answer.done() and not await self._answer(one):
                     in_vain.append(one)
         finally:
-            line.waiting.extendleft(reversed(in_vain))
+            line.waiting.extend(in_vain)
 
     async def _answer(self, one: Waiting) -> bool:
         """Look for him; whether he need wait no longer."""

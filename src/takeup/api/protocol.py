@@ -22,6 +22,8 @@ BODY_LOOK_S, BODY_BYTES_A_LOOK = 30.0, 30_000
 LOOK_S = 2.5
 STALLED_S, STALLED_S_MAX = 5.0, 30.0
 """Whoever has taken nothing of his answer for so long makes room for others, and is let go."""
+HEADER_BYTES = 4
+"""What a header has besides its name and value."""
 REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 AT_ONCE = struct.pack("ii", 1, 0)
@@ -47,7 +49,9 @@ class PatientProtocol(HttpToolsProtocol):
         self._has_asked = False
         self._idle_since = 0.0
         self._is_head = True
-        self._head_bytes = self._body_bytes = 0
+        self._is_deaf = False
+        """Whether nothing that comes now belongs to a request."""
+        self._head_bytes = self._body_bytes = self._named_bytes = 0
         self._since = 0.0
         self._taken_at = 0.0
         self._unsent = 0
@@ -98,19 +102,46 @@ class PatientProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        if self._is_deaf:
+            return
         if self._is_head and self._head_bytes == 0:
             self._since = now()
         self._head_bytes += len(data) if self._is_head else 0
         self._body_bytes += len(data)
         super().data_received(data)
-        if self._is_head and self._head_bytes > HEAD_BYTES_MAX and not self.transport.is_closing():
-            self.transport.write(REFUSAL)
-            self.transport.close()
+        if self._is_head and self._head_bytes > HEAD_BYTES_MAX:
+            self._refuse_head()
+
+    def on_url(self, url: bytes) -> None:
+        self._named_bytes += len(url)
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._named_bytes += len(name) + len(value) + HEADER_BYTES
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        named_bytes, self._named_bytes = self._named_bytes, 0
         self._is_head, self._head_bytes, self._has_asked = False, 0, True
         self._since, self._body_bytes = now(), 0
+        if named_bytes > HEAD_BYTES_MAX:
+            self._refuse_head()
+            return
+        is_other = self.parser.should_upgrade()
+        if is_other and any(name in (b"content-length", b"transfer-encoding") for name, _ in self.headers):
+            self._is_deaf = True
+            self.send_400_response("who asks for another protocol cannot send a body with it")
+            return
         super().on_headers_complete()
+        if is_other:  # it is answered as if it had not asked; what comes behind it nobody can read for sure
+            self._is_deaf = True
+            self.cycle.keep_alive = False
+
+    def _refuse_head(self) -> None:
+        self._is_deaf = True
+        if not self.transport.is_closing():
+            self.transport.write(REFUSAL)
+            self.transport.close()
 
     def on_message_complete(self) -> None:
         self._is_head, self._since = True, float("inf")
