@@ -1,6 +1,7 @@
 """Every call of a worker, late, foreign or repeated: refused, or answered as before, and no row changes."""
 
 import asyncio
+import fcntl
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,9 +12,9 @@ import httpx2
 import pytest
 
 from takeup.app import App
+from takeup.artifacts.layout import LOCK
 from takeup.core.ids import Token
 from takeup.core.model import Completion, Failure, Lease, WorkerSpec
-from takeup.engine.videos.receiving import opened
 from tests.api.afar import Afar, Hire, hire, submit
 from tests.api.conftest import Client
 from tests.api.test_edge import refused
@@ -303,7 +304,7 @@ async def test_what_is_sealed_stays_as_it_is(app: App, hire: Hire, client: Clien
 
     again = asyncio.create_task(http.put(f"{made.place}/a.bin", content=slowly(), headers=made.headers))
     async with asyncio.timeout(10):
-        while (await http.get(made.place, headers=made.headers)).json()["files"]["a.bin"] != 1000:
+        while (await http.get(made.place, headers=made.headers)).json()["files"]["a.bin"] == len(made.data):
             await asyncio.sleep(0.01)
     completing = asyncio.create_task(http.post("/api/worker/complete", json=made.body))
     done, _ = await asyncio.wait((completing,), timeout=0.3)
@@ -320,8 +321,9 @@ async def test_what_another_server_still_writes_is_not_sealed(app: App, hire: Hi
     afar = await hire("a")
     http = client(afar.key)
     made = await Whole.sent(afar, http)
-    (file,) = (app.settings.storage / ".staging").rglob("a.bin")
-    with opened(file):  # as the other one holds it that has not heard yet that the sender is gone
-        refused(await http.post("/api/worker/complete", json=made.body), 409, "upload_busy")
+    (lock,) = (app.settings.storage / ".staging").rglob(LOCK)
+    with lock.open() as held:  # as the other one has it that has not heard yet that the sender is gone
+        fcntl.flock(held, fcntl.LOCK_SH)
+        refused(await http.post("/api/worker/complete", json=made.body), 409, "conflict")
     assert (await http.post("/api/worker/complete", json=made.body)).status_code == 200
     assert len(await app.store.read.artifacts(job_id)) == 1
