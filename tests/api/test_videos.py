@@ -270,7 +270,8 @@ class TestOneDatabase:
     ):
         made = await served(app, operator, tmp_path, title="My film")
         path = f"/api/videos/{made['id']}/rollback"
-        refused(await operator.post(path, json={}), 404, "no_version")
+        told = refused(await operator.post(path, json={}), 404, "no_version")
+        assert told["detail"] == f"{made['id']} has no earlier version; there are: v1"
         publish(app.intake.places.stream(made["id"]), tmp_path / "next", "another job")
         await app.shelf.note(made["id"])
         assert "v2/" in (await client().get("/videos/my-film/master.m3u8")).text

@@ -34,6 +34,7 @@ from takeup.media import profile as profiles
 from takeup.media import serving
 
 TITLE_CHARS_MAX, NAME_CHARS_MAX = 1000, 4096
+KIND_CHARS_MAX = 100
 QUALITIES_MAX = 64
 SHA256 = re.compile(r"[0-9a-fA-F]{64}\Z")
 DIGEST = re.compile(r"(?:^|,)\s*sha-256=:([A-Za-z0-9+/=]{1,100}):\s*(?=,|$)")
@@ -194,8 +195,10 @@ async def send(  # noqa: PLR0913 - each parameter of the call
 
     Sent again with the same `Idempotency-Key` it is kept once, and answered the same.
     """
-    if not KINDS.match(request.headers.get("content-type", "").partition(";")[0].strip().lower()):
-        raise WrongKind("the body is no file")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not KINDS.match(kind):
+        told = f"is {kind[:KIND_CHARS_MAX]!r}" if kind else "is not there"
+        raise WrongKind(f"the header Content-Type {told}")
     if slug is not None:
         check_slug(slug)
     said = about(title, file_name, profile, slug, digest_of(content_digest, x_checksum_sha256))

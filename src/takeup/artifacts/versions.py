@@ -107,7 +107,7 @@ class Versions:
             if wanted is None or wanted not in there:
                 known = ", ".join(f"v{n}" for n in there) or "none"
                 what = "earlier version" if to is None else f"version v{to}"
-                raise NoVersion(f"{self.folder} has no {what}; there are: {known}")
+                raise NoVersion(f"{self.folder.name} has no {what}; there are: {known}")
             self._serve(wanted)
             return wanted
 
