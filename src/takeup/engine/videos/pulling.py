@@ -66,10 +66,10 @@ class Progress:
         return Beat(self.received_bytes, self.length_bytes, self.validator)
 
     async def counted(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The same, counted."""
+        """The same, counted once it was taken."""
         async for block in body:
-            self.received_bytes += len(block)
             yield block
+            self.received_bytes += len(block)
 
 
 class Puller:
