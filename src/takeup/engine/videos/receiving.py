@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from takeup.artifacts.files import sync_folder
-from takeup.core.errors import NotFound
+from takeup.core.errors import InvalidInput, NotFound
 from takeup.engine.videos.errors import ChunkChecksum, NoRoom, TooLarge, UploadBusy
 
 BLOCK_BYTES = 1 << 20
@@ -71,12 +71,17 @@ class Part:
 def opened(path: Path, *, may_make: bool = False, mode: int = 0o600) -> Iterator[Part]:
     """The file, for us alone: also another process that has it open is seen."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | (os.O_CREAT if may_make else 0)
-    if may_make:
-        path.parent.mkdir(parents=True, exist_ok=True)
     try:
+        if may_make:
+            path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, flags, mode)
     except FileNotFoundError:
         raise NotFound("the file of this upload is not there") from None
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        raise InvalidInput(
+            f"{path.name!r} cannot be a file: of what was sent, a file would be a folder too",
+            advice="Give one of the two another name.",
+        ) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
