@@ -47,7 +47,7 @@ class PullStore:
     async def take(
         self, *, limit: int, lease_s: float, share: int | None = None, held: Mapping[str, int] | None = None
     ) -> list[Pull]:
-        """Take what is due, of users in turn; with what each of them has `held` nobody gets beyond his share."""
+        """Take what is due, of users in turn; with what is `held` already nobody gets beyond his share."""
         each, known = share or limit, held or {}
         if not await self._driver.read(pulls.has_due, each, known):
             return []

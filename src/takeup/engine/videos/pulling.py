@@ -60,6 +60,8 @@ class Progress:
     received_bytes: int
     length_bytes: int | None
     validator: str
+    is_whole: bool = False
+    """Whether all of it came here, however long it was said to be."""
 
     @property
     def beat(self) -> Beat:
@@ -70,6 +72,7 @@ class Progress:
         async for block in body:
             yield block
             self.received_bytes += len(block)
+        self.is_whole = True
 
 
 class Puller:
@@ -172,7 +175,7 @@ class Puller:
 
     async def _is_over(self, pull: Pull, progress: Progress) -> bool:
         """Whether it is another one's turn; what is here as a whole is not given up any more."""
-        if self._flights.room > 0 or progress.received_bytes == progress.length_bytes:
+        if self._flights.room > 0 or progress.is_whole:
             return False
         held = self._flights.owners - Counter([pull.user_id])
         try:

@@ -49,7 +49,9 @@ def quarantine(budget: ErrorBudget) -> Op[Judged]:
         elif (yield query("quarantine_worker", worker_id=suspect.worker_id, reason=reason)):
             quarantined.append((suspect.worker_id, reason))
     if quarantined:
-        entries = [(worker_id, "quarantine", statuses[worker_id], reason) for worker_id, reason in quarantined]
+        entries = [
+            (worker_id, "quarantine", statuses[worker_id], reason) for worker_id, reason in quarantined
+        ]
         yield query("log_workers", g=entries, actor=Actor.RECOVERY.value, request_id=None)
     return Judged(tuple(worker_id for worker_id, _ in quarantined), tuple(spared))
 
