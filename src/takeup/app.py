@@ -162,6 +162,7 @@ class App:
             lease_s=settings.pull_lease,
             wait_s=settings.pull_wait_days * 86_400,
             at_once=settings.pull_at_once,
+            turn_s=settings.pull_turn,
         )
 
     def endpoints(self) -> Endpoints:

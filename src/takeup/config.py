@@ -34,7 +34,7 @@ ADDRESS = re.compile(r"https?://[\w.-]+(:\d{1,5})?\Z|https?://\[[0-9a-fA-F:]+\](
 ABOVE_ZERO = (
     "worker_batch", "worker_block_kb", "outbox_lease", "ffmpeg_memory_gb", "upload_max_gb",
     "upload_expiry_hours", "upload_quota_count", "upload_quota_gb", "alert_webhook_timeout",
-    "connections_max", "pull_lease", "pull_timeout",
+    "connections_max", "pull_lease", "pull_timeout", "pull_turn",
 )  # fmt: skip
 """With 0 of these nothing would ever be done."""
 CHOICES = {
@@ -155,7 +155,12 @@ class Settings:
     pull_wait_days: float = setting(
         7.0, "A file without room or quota is waited with for so long after it was asked for.", "days"
     )
-    pull_at_once: int = setting(2, "How many files one server fetches at once; 0: none.", "files")
+    pull_at_once: int = setting(
+        3, "How many files one server fetches at once, all but one of them for one key; 0: none.", "files"
+    )
+    pull_turn: float = setting(
+        1800.0, "Who fetches a file for so long lets others go first who wait, and goes on after them.", "s"
+    )
     pull_allowed_networks: str = setting(
         "", "Networks that files may be fetched from although they are not public, with commas between."
     )

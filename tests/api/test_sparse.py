@@ -174,6 +174,25 @@ async def begun(afar: Afar, address: str, tmp_path: Path) -> AsyncIterator[Begun
     await client.close()
 
 
+@pytest.mark.parametrize("wants", [{}, {"Want-Content-Digest": "sha-256=1"}])
+@pytest.mark.parametrize("part", ["bytes=0-9", "bytes=5-", "bytes=-5", f"bytes=0-{10**19}", ""])
+async def test_if_match_counts_however_a_part_is_asked_for(
+    afar: Afar, client, source: Path, part: str, wants: Mapping[str, str]
+):
+    (lease,) = await afar.claim()
+    token = {"Takeup-Token": f"{lease.token.epoch}.{lease.token.nonce}"}
+    asked = {**token, **wants} | ({"Range": part} if part else {})
+    http: httpx2.AsyncClient = client(afar.key)
+    path = f"/api/worker/tasks/{lease.task_id}/files/source"
+    found = await http.get(path, headers=asked)
+    tag = found.headers["etag"]
+    for matching in (tag, "*", f'"x", {tag}', f'"a,b" ,{tag}'):
+        again = await http.get(path, headers={**asked, "If-Match": matching})
+        assert (again.status_code, again.content) == (found.status_code, found.content)
+    for other in ('"x"', f"W/{tag}", tag.strip('"'), f'"x{tag[1:]}', ""):
+        refused(await http.get(path, headers={**asked, "If-Match": other}), 412, "file_changed")
+
+
 async def test_many_at_once_fetch_each_byte_once(begun: Begun, source: Path):
     place, parts = begun.place, begun.client.parts
     assert (begun.opened.size, begun.opened.changed_ns) == (SIZE, source.stat().st_mtime_ns)

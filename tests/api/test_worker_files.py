@@ -71,6 +71,22 @@ class TestFiles:
         assert (app.settings.storage / artifact.key).read_bytes() == data
         refused(await self.send(http, lease, "late.bin", b"x"), 409, "lease_lost")
 
+    @pytest.mark.parametrize("names", [("a", "a/b"), ("a", "a/b/c"), ("a/b", "a"), ("a/b/c", "a/b")])
+    async def test_no_output_has_the_name_of_a_folder_of_another(
+        self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient], names: tuple[str, str]
+    ):
+        await submit(app)
+        afar = await hire("a")
+        http = client(afar.key)
+        (lease,) = await afar.claim()
+        assert (await self.send(http, lease, names[0], b"one")).status_code == 200
+        told = refused(await self.send(http, lease, names[1], b"two"), 422, "invalid_input")
+        assert "folder" in told["detail"]
+        both = tuple(Artifact(name, "", hashlib.sha256(b"x").hexdigest(), 1) for name in names)
+        with pytest.raises(InvalidInput):
+            await afar.source.complete(afar.id, [Completion(lease.held, {}, both)])
+        assert (await self.send(http, lease, "c", b"three")).status_code == 200
+
     async def test_only_inputs_of_the_own_job_can_be_fetched(
         self, app: App, hire: Hire, client: Callable[..., httpx2.AsyncClient]
     ):

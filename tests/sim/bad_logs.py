@@ -263,6 +263,13 @@ def quarantined_twice(log: Log):
     log.worker_rows["w1"]["quarantined_at"] = at(0.5)
 
 
+@bad("I8")
+def quarantined_as_if_it_had_not_left(log: Log):
+    log.worker_event(0.4, "leave", after="offline")
+    log.worker_event(0.5, "quarantine", actor="recovery")
+    log.worker_rows["w1"]["quarantined_at"] = at(0.5)
+
+
 @bad("I19")
 def let_back_without_a_log(log: Log):
     log.worker_event(0.5, "quarantine", actor="recovery")

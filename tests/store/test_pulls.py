@@ -89,6 +89,30 @@ async def test_everybody_has_so_many_and_sees_his_own(every_store: Store, clock:
     await add(store)
 
 
+async def test_users_are_taken_in_turn(every_store: Store, clock: Clock):
+    store = every_store
+    for user in ("key:me", "key:me", "key:me", "key:other", "key:third"):
+        await add(store, user)
+        clock.pass_s(1)
+    order = []
+    for _ in range(5):
+        order += await store.pulls.take(limit=1, lease_s=LEASE_S)
+        clock.pass_s(1)
+    assert [one.user_id for one in order] == ["key:me", "key:other", "key:third", "key:me", "key:me"]
+
+
+async def test_one_user_has_no_more_than_his_share(every_store: Store, clock: Clock):
+    store = every_store
+    for user in ("key:me", "key:me", "key:me", "key:other"):
+        await add(store, user)
+        clock.pass_s(1)
+    took = await store.pulls.take(limit=3, lease_s=LEASE_S, share=2)
+    assert sorted(one.user_id for one in took) == ["key:me", "key:me", "key:other"]
+    assert await store.pulls.take(limit=3, lease_s=LEASE_S, share=2, held={"key:me": 2}) == []
+    assert await store.pulls.next_user(2, {"key:me": 2}) is None
+    assert await store.pulls.next_user(2, {"key:me": 1, "key:other": 1}) == "key:me"
+
+
 async def test_how_long_it_is_waited_for(every_store: Store, clock: Clock):
     made = await add(every_store)
     clock.pass_s(99)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -43,9 +44,9 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def puller(app: App, soon: None) -> AsyncIterator[Make]:
     made: list[Puller] = []
 
-    def make(timeout_s: float = 10.0, lease_s: float = 60.0, wait_s: float = 100.0) -> Puller:
+    def make(timeout_s: float = 10.0, **more: Any) -> Puller:
         fetcher = Fetcher(Caller(GUARD), timeout_s=timeout_s)
-        made.append(Puller(app.store.pulls, app.intake, fetcher, lease_s=lease_s, wait_s=wait_s))
+        made.append(Puller(app.store.pulls, app.intake, fetcher, **{"wait_s": 100.0} | more))
         return made[-1]
 
     yield make
@@ -53,12 +54,12 @@ async def puller(app: App, soon: None) -> AsyncIterator[Make]:
         await one.settle()
 
 
-async def ask(app: App, url: str, **more: str) -> Pull:
-    return await app.store.pulls.add("key:me", url, About("A film", **more), count_max=20)
+async def ask(app: App, url: str, user: str = "key:me", **more: str) -> Pull:
+    return await app.store.pulls.add(user, url, About("A film", **more), count_max=20)
 
 
 async def look(app: App, pull: Pull) -> Pull:
-    return await app.store.pulls.find(pull.id, "key:me")
+    return await app.store.pulls.find(pull.id, pull.user_id)
 
 
 async def settled(app: App, puller: Puller, pull: Pull) -> Pull:
@@ -144,6 +145,21 @@ async def test_a_part_of_another_file_is_not_taken(app: App, puller: Make, origi
     assert (await app.store.videos.find(pull.video_id)).sha256 == hashlib.sha256(WAV).hexdigest()
 
 
+async def test_more_than_was_said_is_not_counted(app: App, puller: Make, origin: Origin):
+    origin.breaks = [100_000]
+    pull = await ask(app, origin.url)
+    one = puller()
+    await broken_off(app, one, pull)
+    size = len(WAV)
+    head = f"HTTP/1.1 206 X\nContent-Range: bytes 100000-{size - 1}/{size}\nContent-Length: {size}"
+    origin.misbehave = says(head, b"x" * size)
+    ended = await settled(app, one, pull)
+    assert (ended.status, ended.length_bytes) == ("FAILED", size)
+    assert ended.received_bytes <= size
+    assert f"more than {size} bytes came" in (ended.error or "")
+    await nothing_stays(app)
+
+
 @pytest.mark.parametrize(
     ("head", "body", "why"),
     [
@@ -155,6 +171,7 @@ async def test_a_part_of_another_file_is_not_taken(app: App, puller: Make, origi
         ),
         ("HTTP/1.1 302 X\nLocation: //169.254.169.254/latest", b"", "169.254.169.254 is not a public one"),
         ("HTTP/1.1 302 X\nLocation: file:///etc/passwd", b"", "must begin with https://"),
+        ("HTTP/1.1 302 X\nLocation: http://[::1", b"", "an address that cannot be read"),
         ("HTTP/1.1 302 X\nLocation: /again", b"", "it leads on more than 5 times"),
         ("HTTP/1.1 200 X\nContent-Length: 60000000000", b"x", "a file has at most"),
         ("HTTP/1.1 200 X\nContent-Length: 20", b"just words, no media", "cannot be decoded"),
@@ -181,6 +198,16 @@ async def test_what_ends_a_pull(app: App, puller: Make, origin: Origin, head: st
         ("HTTP/1.1 200 X\nContent-Encoding: gzip", b"x", 0.01, "packed as 'gzip'"),
         ("HTTP/1.1 200 X\nContent-Length: abc", b"x", 0.01, "its length is no number"),
         ("HTTP/1.1 503 X\nContent-Length: 5", b"x", 0.01, "it answered 503"),
+        *(
+            ("HTTP/1.1 200 X\nTransfer-Encoding: chunked", size + b"\r\nx\r\n", 0.01, "how long it is")
+            for size in (b"-1", b"0x5_0", b"+1", b"", b"f" * 900)
+        ),
+        (
+            "HTTP/1.1 200 X\nTransfer-Encoding: chunked",
+            b"1\r\nxyz\r\n0\r\n\r\n",
+            0.01,
+            "a piece is longer than it said",
+        ),
     ],
 )
 async def test_what_is_tried_again_until_patience_ends(
@@ -295,6 +322,36 @@ async def test_two_servers_fetch_a_file_once(app: App, puller: Make, origin: Ori
     origin.may_go_on.set()
     assert (await settled(app, second, pull)).status == "DONE"
     assert len(origin.asked) == 1
+
+
+@BOTH
+async def test_one_user_does_not_stop_the_others(app: App, puller: Make, origin: Origin):
+    async with origin_of(WAV) as slow:
+        slow.may_go_on = asyncio.Event()
+        mine = [await ask(app, slow.url) for _ in range(5)]
+        one = puller(at_once=3)
+        await one.run_once()
+        theirs = await ask(app, origin.url, "key:other")
+        assert (await settled(app, one, theirs)).status == "DONE"
+        assert [(await look(app, pull)).status for pull in mine].count("RUNNING") == 2
+        assert len(slow.asked) == 2
+
+
+@BOTH
+async def test_who_had_his_turn_lets_others_go_first(app: App, puller: Make, origin: Origin):
+    async with origin_of(WAV) as slow:
+        slow.may_go_on = asyncio.Event()
+        mine = await ask(app, slow.url)
+        one = puller(at_once=1, turn_s=0.0)
+        await one.run_once()
+        await begun(app, mine, 100_000)
+        assert (await look(app, mine)).attempt == 1, "nobody else waits"
+        theirs = await ask(app, origin.url, "key:other")
+        assert (await settled(app, one, theirs)).status == "DONE"
+        assert "its turn is over" in ((await look(app, mine)).error or "")
+        slow.may_go_on.set()
+        assert (await settled(app, one, mine)).status == "DONE"
+        assert slow.asked[1]["range"].startswith("bytes=")
 
 
 async def test_what_a_dead_server_held_is_gone_on_with(app: App, puller: Make, origin: Origin):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 
@@ -13,20 +14,20 @@ from takeup.core.errors import FileChanged
 from takeup.core.remote import DIGEST_HEADER, PART_BYTES_MAX, WANT_DIGEST, digest_of
 
 RANGE = re.compile(r"bytes=([0-9]{1,18})-([0-9]{1,18})\Z")
+TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
 async def hashed_part(request: Request, path: Path, facts: os.stat_result, tag: str) -> Response | None:
     """The part that is asked for, if its hash is wanted; the file has to be the one that `facts` are of.
 
-    `tag` names its content.
+    `tag` names its content; whatever is asked for, an `If-Match` that does not name it is refused.
     """
-    asked = request.headers
+    asked, etag = request.headers, f'"{tag}"'
+    if not _matches(asked.getlist("if-match"), etag):
+        raise FileChanged("the file is another one than If-Match names")
     match = RANGE.match(asked.get("range", ""))
     if match is None or any(name not in asked for name in WANT_DIGEST):
         return None
-    etag = f'"{tag}"'
-    if asked.get("if-match", etag) != etag:
-        raise FileChanged("the file was changed since a part of it was sent")
     start = int(match[1])
     end = min(int(match[2]) + 1, facts.st_size, start + PART_BYTES_MAX)
     if start >= end:
@@ -40,6 +41,12 @@ async def hashed_part(request: Request, path: Path, facts: os.stat_result, tag: 
         DIGEST_HEADER: digest_of(data),
     }
     return Response(data, HTTPStatus.PARTIAL_CONTENT, told, "application/octet-stream")
+
+
+def _matches(wanted: Sequence[str], etag: str) -> bool:
+    """Whether one of these tags is that of the file; a weak one never is."""
+    text = ", ".join(wanted)
+    return not wanted or text.strip() == "*" or etag in TAG.findall(text)
 
 
 def _read(path: Path, facts: os.stat_result, start: int, end: int) -> bytes:

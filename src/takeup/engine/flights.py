@@ -1,6 +1,7 @@
 """What a loop has under way beside its rounds: each in a task of its own, no more than so many at once."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
@@ -15,17 +16,22 @@ class Flights:
         self._bell = Bell()
         self.ear = self._bell.listen("landed")
         self._count_max = count_max
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], str] = {}
 
     @property
     def room(self) -> int:
         """How many more may be begun."""
         return self._count_max - len(self._tasks)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+    @property
+    def owners(self) -> Counter[str]:
+        """For whom how many are under way."""
+        return Counter(self._tasks.values())
+
+    def begin(self, work: Coroutine[Any, Any, None], owner: str = "") -> None:
         """Let it go on by itself; it tells of its own failures."""
         task = asyncio.create_task(work)
-        self._tasks.add(task)
+        self._tasks[task] = owner
         task.add_done_callback(self._land)
 
     async def land(self, timeout_s: float) -> None:
@@ -41,5 +47,5 @@ class Flights:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _land(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         self._bell.ring_here("landed")

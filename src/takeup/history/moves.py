@@ -155,8 +155,10 @@ def _bad_switch(state: WorkerState, event: Event) -> str | None:
         return f"{event.event} is not for the {event.actor}"
     if event.event != "quarantine":
         return None
-    if state.is_quarantined or state.is_disabled or state.status != "active":
-        return "quarantined, though it got nothing new anyway"
+    if state.is_quarantined or state.is_disabled:
+        return "quarantined, though it was switched off anyway"
+    if event.to_status != state.status:
+        return f"quarantined as {event.to_status}, though it was {state.status}"
     return None
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urljoin
 from takeup.core.errors import TakeupError
 from takeup.net.calling import Caller, Line, Unreachable, head_of, reason_of, telling
 from takeup.net.guard import Forbidden, Target
-from takeup.net.reply import LINE_BYTES_MAX, BadReply, Head, read_head
+from takeup.net.reply import BadReply, Head, read_head, size_of_piece
 
 BLOCK_BYTES = 1 << 16
 BYTES_A_LOOK = 30_000
@@ -83,7 +83,7 @@ class Fetcher:
             place = head.headers.get("location")
             if head.status in REDIRECTS and place:
                 line[1].transport.abort()
-                url = urljoin(url, place)
+                url = _joined(url, place)
                 target = self._next(target, url)
                 continue
             try:
@@ -140,6 +140,13 @@ class Fetcher:
             yield block
 
 
+def _joined(url: str, place: str) -> str:
+    try:
+        return urljoin(url, place)
+    except ValueError:
+        raise Forbidden("it leads to an address that cannot be read") from None
+
+
 def _checked(head: Head) -> Head:
     """Refuse what nobody can read in one way only."""
     coding = head.headers.get("content-encoding", "identity").lower()
@@ -171,12 +178,14 @@ async def _chunks(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     """A body in pieces that each say how long they are."""
     try:
         while True:
-            line = (await reader.readuntil(b"\r\n"))[:LINE_BYTES_MAX]
-            size = int(line.partition(b";")[0].strip(), 16)
+            size = size_of_piece(await reader.readuntil(b"\r\n"))
             if size == 0:
                 return
             async for block in _upto(reader, size):
                 yield block
-            await reader.readexactly(2)  # the end of the line behind a piece
-    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+            if await reader.readexactly(2) != b"\r\n":
+                raise BrokeOff("a piece is longer than it said")
+    except BadReply as error:
+        raise BrokeOff(str(error)) from None
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         raise BrokeOff("it broke off within a piece") from None

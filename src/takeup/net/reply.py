@@ -12,6 +12,7 @@ INTERIM_MAX = 5
 """How many provisional answers (100, 103) are passed over."""
 
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: |\r|\Z)")
+_SIZE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;|\r?\n)")
 _FINAL_MIN = 200
 _NO_BODY = (204, 304)
 
@@ -69,15 +70,23 @@ async def _head(reader: asyncio.StreamReader) -> Head:
     return Head(int(found[1]), headers)
 
 
+def size_of_piece(line: bytes) -> int:
+    """What the line before a piece of a body says; of how int() reads it, only the plain way counts."""
+    match = _SIZE.match(line[:LINE_BYTES_MAX])
+    if match is None:
+        raise BadReply("a piece of it does not say how long it is")
+    return int(match[1], 16)
+
+
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
     body = b""
     while len(body) < BODY_BYTES_MAX:
         try:
             line = await reader.readuntil(b"\n")
-            size = int(line[:LINE_BYTES_MAX].partition(b";")[0].strip() or b"0", 16)
-        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
+            size = size_of_piece(line)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, BadReply):
             return body
-        if size <= 0:
+        if size == 0:
             return body
         wanted = min(size, BODY_BYTES_MAX - len(body))
         part = await _upto(reader, wanted)

@@ -1,7 +1,7 @@
 """The facade of files that the server fetches."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from takeup.core.ids import RandomBytes, new_id
 from takeup.core.pulls import PULL, Beat, Pull, PullEnd
@@ -44,11 +44,18 @@ class PullStore:
         """A page of a caller's pulls, newest first."""
         return await self._driver.read(pulls.page, user_id, before, limit)
 
-    async def take(self, *, limit: int, lease_s: float) -> list[Pull]:
-        """Take what is due."""
-        if not await self._driver.read(pulls.has_due):
+    async def take(
+        self, *, limit: int, lease_s: float, share: int | None = None, held: Mapping[str, int] | None = None
+    ) -> list[Pull]:
+        """Take what is due, of users in turn; with what is `held` already nobody gets beyond his share."""
+        each, known = share or limit, held or {}
+        if not await self._driver.read(pulls.has_due, each, known):
             return []
-        return await self._driver.run(pulls.take, limit, lease_s)
+        return await self._driver.run(pulls.take, limit, lease_s, each, known)
+
+    async def next_user(self, share: int, held: Mapping[str, int]) -> str | None:
+        """Whose pull would be taken next."""
+        return await self._driver.read(pulls.next_user, share, held)
 
     async def beat(self, pull: Pull, now: Beat, *, lease_s: float) -> bool:
         """Hold it on; False if it is not his any more who says so."""

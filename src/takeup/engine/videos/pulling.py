@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -30,6 +31,7 @@ PATIENCE = RetryPolicy(max_attempts=8, initial_s=2.0, multiplier=3.0, cap_s=600.
 ATTEMPTS_MAX = 1000
 """Whoever breaks off again and again, with a little more each time, is not waited for without end."""
 ROOM_S = 30.0
+TURN_S = 1800.0
 WAIT_S = 7 * 86_400.0
 FORGET_EVERY_S = 3600.0
 PASSING = (408, 425, 429)
@@ -38,6 +40,10 @@ WAITING = (Quota, NoRoom, UploadBusy)
 """What may end by itself, so that it costs no patience, but only so much time."""
 
 log = logger("pulls")
+
+
+class TurnOver(BrokeOff):
+    """Others wait, and this one has been fetched for long enough."""
 
 
 class Refused(TakeupError):
@@ -54,16 +60,19 @@ class Progress:
     received_bytes: int
     length_bytes: int | None
     validator: str
+    is_whole: bool = False
+    """Whether all of it came here, however long it was said to be."""
 
     @property
     def beat(self) -> Beat:
         return Beat(self.received_bytes, self.length_bytes, self.validator)
 
     async def counted(self, body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The same, counted."""
+        """The same, counted once it was taken."""
         async for block in body:
-            self.received_bytes += len(block)
             yield block
+            self.received_bytes += len(block)
+        self.is_whole = True
 
 
 class Puller:
@@ -80,10 +89,14 @@ class Puller:
         period_s: float = 1.0,
         lease_s: float = 60.0,
         wait_s: float = WAIT_S,
-        at_once: int = 2,
+        at_once: int = 3,
+        turn_s: float = TURN_S,
         luck: Callable[[], float] = random.random,
     ) -> None:
-        """Who is silent for `lease_s` loses his pull to another; none waits for room longer than `wait_s`."""
+        """Who is silent for `lease_s` loses his pull to another; none waits for room longer than `wait_s`.
+
+        One user has all of `at_once` but one; who fetches for `turn_s` lets those go first who wait.
+        """
         self.period_s = period_s
         self._flights = Flights(at_once)
         self.ear = self._flights.ear
@@ -92,6 +105,8 @@ class Puller:
         self._fetcher = fetcher
         self._lease_s = lease_s
         self._wait_s = wait_s
+        self._turn_s = turn_s
+        self._share = max(at_once - 1, 1)
         self._luck = luck
         self._forgot_at: float | None = None
 
@@ -100,8 +115,13 @@ class Puller:
         self.ear.take()
         await self._forget()
         if self._flights.room > 0:
-            for pull in await self._store.take(limit=self._flights.room, lease_s=self._lease_s):
-                self._flights.begin(self._fly(pull))
+            for pull in await self._store.take(
+                limit=self._flights.room,
+                lease_s=self._lease_s,
+                share=self._share,
+                held=self._flights.owners,
+            ):
+                self._flights.begin(self._fly(pull), pull.user_id)
         return False
 
     async def settle(self) -> None:
@@ -126,7 +146,7 @@ class Puller:
             raise
         await _ended(work)
         if is_ours:
-            error = work.exception()
+            error = TurnOver("its turn is over, others wait") if work.cancelled() else work.exception()
             waits = isinstance(error, WAITING)
             how = await self._wait(pull, str(error)) if waits else self._outcome(pull, progress, error)
             await self._note(pull, how)
@@ -134,8 +154,9 @@ class Puller:
             await self._give_up(pull)
 
     async def _watch(self, pull: Pull, progress: Progress, work: asyncio.Task[None]) -> bool:
-        """Hold the lease until the work is over; False if it was lost or cancelled before."""
-        until = boot_clock() + self._lease_s
+        """Hold the lease until the work or its turn is over; False if it was lost or cancelled before."""
+        begun_at = boot_clock()
+        until = begun_at + self._lease_s
         beat_s = min(BEAT_S, self._lease_s / BEATS_A_LEASE)
         while not work.done():
             await asyncio.wait([work], timeout=beat_s)
@@ -148,7 +169,20 @@ class Puller:
                 is_ours = boot_clock() < until
             if not is_ours:
                 return False
+            if boot_clock() - begun_at >= self._turn_s and await self._is_over(pull, progress):
+                break
         return True
+
+    async def _is_over(self, pull: Pull, progress: Progress) -> bool:
+        """Whether it is another one's turn; what is here as a whole is not given up any more."""
+        if self._flights.room > 0 or progress.is_whole:
+            return False
+        held = self._flights.owners - Counter([pull.user_id])
+        try:
+            return await self._store.next_user(self._share, held) not in (None, pull.user_id)
+        except StoreError as error:
+            log.warning("whose turn it is is not known", pull=pull.id, error=str(error))
+            return False
 
     async def _wait(self, pull: Pull, why: str) -> PullEnd:
         """Again a little later, if there is time left for waiting."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from takeup.artifacts.files import sync_folder
 from takeup.artifacts.locking import locked
-from takeup.core.errors import NotFound
+from takeup.core.errors import InvalidInput, NotFound
 from takeup.engine.videos.errors import ChunkChecksum, NoRoom, TooLarge, UploadBusy
 
 T = TypeVar("T")
@@ -71,16 +71,25 @@ class Part:
 @contextlib.contextmanager
 def opened(path: Path, *, may_make: bool = False, mode: int = 0o600) -> Iterator[Part]:
     """The file, for us alone: also another process that has it open is seen."""
-    if may_make:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with locked(
-        path,
-        os.O_RDWR | (os.O_CREAT if may_make else 0),
-        busy=UploadBusy("this file is being sent by another request"),
-        gone=UploadBusy("this file was finished or removed just now"),
-        missing=NotFound("the file of this upload is not there"),
-        mode=mode,
-    ) as descriptor:
+    with contextlib.ExitStack() as held:
+        try:
+            if may_make:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = held.enter_context(
+                locked(
+                    path,
+                    os.O_RDWR | (os.O_CREAT if may_make else 0),
+                    busy=UploadBusy("this file is being sent by another request"),
+                    gone=UploadBusy("this file was finished or removed just now"),
+                    missing=NotFound("the file of this upload is not there"),
+                    mode=mode,
+                )
+            )
+        except (FileExistsError, NotADirectoryError, IsADirectoryError):
+            raise InvalidInput(
+                f"{path.name!r} cannot be a file: of what was sent, a file would be a folder too",
+                advice="Give one of the two another name.",
+            ) from None
         yield Part(path, descriptor)
 
 

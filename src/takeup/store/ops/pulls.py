@@ -1,14 +1,14 @@
 """Files that the server fetches: asked for, taken under a lease, ended, and forgotten after a while."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from takeup.core.errors import NotFound
 from takeup.core.ids import canonical_json
 from takeup.core.pulls import PULL, Beat, Pull, PullEnd
 from takeup.core.repeats import Asked
 from takeup.core.videos import About
-from takeup.store.op import Op, Row, query
+from takeup.store.op import Op, Row, Rows, query
 from takeup.store.ops.read import page_size
 from takeup.store.ops.uploads import Quota
 from takeup.store.ops.videos import BEHIND_ALL
@@ -78,19 +78,30 @@ def page(user_id: str, before: Pull | None, limit_count: int) -> Op[list[Pull]]:
     return [pull_from(row) for row in rows]
 
 
-def has_due() -> Op[bool]:
-    """Whether there is anything to take."""
-    return bool((yield query("pulls_to_take")))
+def next_user(share: int, held: Mapping[str, int]) -> Op[str | None]:
+    """Whose turn it is, if so many are `held` here by each and nobody may have more than his share."""
+    due = yield from _due(1, share, held)
+    return due[0]["user_id"] if due else None
 
 
-def take(limit_count: int, lease_s: float) -> Op[list[Pull]]:
-    """Take what is due, and what was left by somebody who is gone."""
+def has_due(share: int, held: Mapping[str, int]) -> Op[bool]:
+    """Whether there is anything to take; asked again and again, mostly for nothing, so without a lock."""
+    return bool((yield query("pulls_left"))) or bool((yield from _due(1, share, held)))
+
+
+def take(limit_count: int, lease_s: float, share: int, held: Mapping[str, int]) -> Op[list[Pull]]:
+    """Take what is due, of users in turn, and what was left by somebody who is gone."""
     yield query("overdue_pulls")
-    due = yield query("due_pulls", limit_count=limit_count)
+    due = yield from _due(limit_count, share, held)
     if not due:
         return []
     rows = yield query("take_pulls", g=[(row["id"],) for row in due], lease_s=lease_s)
+    yield query("pass_turn", g=[(user_id,) for user_id in sorted({row["user_id"] for row in due})])
     return sorted(map(pull_from, rows), key=lambda pull: pull.available_at)
+
+
+def _due(limit_count: int, share: int, held: Mapping[str, int]) -> Op[Rows]:
+    return (yield query("due_pulls", limit_count=limit_count, share=share, h=sorted(held.items())))
 
 
 def beat(pull_id: str, attempt: int, now: Beat, lease_s: float) -> Op[bool]:

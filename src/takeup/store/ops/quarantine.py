@@ -34,6 +34,7 @@ def quarantine(budget: ErrorBudget) -> Op[Judged]:
         return Judged()
     held = yield query("workers_for_change", g=[(one.worker_id,) for one in suspects])
     known = {row["id"] for row in held if row["quarantined_at"] is not None}
+    statuses = {row["id"]: row["status"] for row in held}
     quarantined, spared = [], []
     for suspect in (one for one in suspects if one.worker_id not in known):
         reason = yield from _reason(suspect, budget)
@@ -48,7 +49,9 @@ def quarantine(budget: ErrorBudget) -> Op[Judged]:
         elif (yield query("quarantine_worker", worker_id=suspect.worker_id, reason=reason)):
             quarantined.append((suspect.worker_id, reason))
     if quarantined:
-        entries = [(worker_id, "quarantine", "active", reason) for worker_id, reason in quarantined]
+        entries = [
+            (worker_id, "quarantine", statuses[worker_id], reason) for worker_id, reason in quarantined
+        ]
         yield query("log_workers", g=entries, actor=Actor.RECOVERY.value, request_id=None)
     return Judged(tuple(worker_id for worker_id, _ in quarantined), tuple(spared))
 

@@ -35,7 +35,8 @@ WHERE job_id = :job_id AND task_id {among g(task_id bigint)} ORDER BY task_id, n
 -- name: held_tasks
 -- Which of these tokens still hold their task; whoever does not is told why by a renewal.
 SELECT g.task_id AS id FROM {rows g(task_id bigint, epoch bigint, nonce_hash hex)} JOIN tasks t ON t.id = g.task_id
-WHERE t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash AND t.lease_owner = :worker_id;
+WHERE t.status = 'RUNNING' AND t.epoch = g.epoch AND t.nonce_hash = g.nonce_hash AND t.lease_owner = :worker_id
+  AND t.lease_expires_at > {now};
 
 -- name: fates
 -- What became of the attempts that these folders are named after.

@@ -18,10 +18,8 @@ SELECT * FROM pulls
 WHERE user_id = :user_id AND created_at <= :before_at AND (created_at < :before_at OR id < :before_id)
 ORDER BY created_at DESC, id DESC LIMIT :limit_count;
 
--- name: pulls_to_take
--- Looked at again and again, mostly for nothing: without the lock that writers want.
-SELECT id FROM pulls WHERE (status = 'WAITING' AND available_at <= {now}) OR (status = 'RUNNING' AND lease_expires_at <= {now})
-LIMIT 1;
+-- name: pulls_left
+SELECT id FROM pulls WHERE status = 'RUNNING' AND lease_expires_at <= {now} LIMIT 1;
 
 -- name: overdue_pulls
 -- Whoever held them died, or hears nothing of the database; that is no fault of theirs.
@@ -29,7 +27,19 @@ UPDATE pulls SET status = 'WAITING', lease_expires_at = NULL, available_at = {no
 WHERE status = 'RUNNING' AND lease_expires_at <= {now} RETURNING id;
 
 -- name: due_pulls
-SELECT id FROM pulls WHERE status = 'WAITING' AND available_at <= {now} ORDER BY available_at, id LIMIT :limit_count;
+-- Whoever holds least here comes first, and nobody beyond his share; between equals, who waits longest for his turn.
+SELECT d.id, d.user_id FROM (
+  SELECT p.id, p.user_id, p.available_at, p.created_at,
+    ROW_NUMBER() OVER (PARTITION BY p.user_id ORDER BY p.available_at, p.created_at, p.id) + COALESCE(h.held_count, 0) AS place
+  FROM pulls p LEFT JOIN {rows h(user_id text, held_count bigint)} ON h.user_id = p.user_id
+  WHERE p.status = 'WAITING' AND p.available_at <= {now}
+) d
+WHERE d.place <= :share ORDER BY d.place, d.available_at, d.created_at, d.id LIMIT :limit_count;
+
+-- name: pass_turn
+-- What else waits of users who just had a turn stands behind the others.
+UPDATE pulls SET available_at = {now}
+WHERE user_id {among g(user_id text)} AND {guard} status = 'WAITING' AND available_at < {now} {end};
 
 -- name: take_pulls
 UPDATE pulls SET status = 'RUNNING', attempt = attempt + 1, lease_expires_at = {after :lease_s}

@@ -106,6 +106,20 @@ async def a_glance_shows_what_is_still_held(world: World) -> None:
 
 
 @case()
+async def a_glance_shows_no_lease_that_is_over(world: World) -> None:
+    await world.add_worker("w", slots=3)
+    for _ in range(2):
+        await world.submit()
+    cut = await world.lease("w")
+    await world.add_worker("w", slots=3)
+    late = await world.lease("w")
+    seen = await world.store.worker.glance("w", [cut.held, late.held])
+    assert seen.held == frozenset({late.task_id}), "a newer process of the worker registered"
+    world.advance(60)
+    assert (await world.store.worker.glance("w", [late.held])).held == frozenset()
+
+
+@case()
 async def the_fate_of_an_attempt_tells_what_to_do_with_its_files(world: World) -> None:
     await world.add_worker("w")
     await world.submit()

@@ -295,11 +295,49 @@ async def the_last_one_online_is_spared(world: World) -> None:
 
 
 @case()
-async def who_is_off_anyway_is_not_judged(world: World) -> None:
+async def who_left_is_judged_and_finds_itself_quarantined(world: World) -> None:
+    pipeline = await add_pair(world)
+    for _ in range(2):
+        await world.submit(pipeline)
+        await world.add_worker("bad", 100)
+        await fail_one(world, "bad")
+        await world.store.worker.leave(["bad"])
+        await world.finish(await world.lease("good"))
+    async with world.logs("worker quarantine offline>offline"):
+        assert await judge(world) == Judged(quarantined=("bad",))
+    async with world.unchanged():
+        assert await judge(world) == Judged(), "it is quarantined already"
+    await world.submit(pipeline)
+    await world.add_worker("bad", 100)
+    assert await world.store.worker.heartbeat(["bad"]) == {"bad": "quarantined"}
+    assert await world.claim("bad") == []
+    async with world.logs("worker enable active>active"):
+        await world.store.operator.enable(["bad"])
+    assert len(await world.claim("bad")) == 1
+
+
+@case()
+async def who_drains_is_judged_too(world: World) -> None:
     await fail_then_finish(world, await add_pair(world), 2)
     await world.store.operator.drain(["bad"])
-    assert await judge(world) == Judged()
-    await world.add_worker("bad", 100)
+    async with world.logs("worker quarantine draining>draining"):
+        assert await judge(world) == Judged(quarantined=("bad",))
+
+
+@case()
+async def who_left_is_weighed_as_if_it_were_back(world: World) -> None:
+    pipeline = await add_pair(world)
+    await fail_then_finish(world, pipeline, 2)
+    await world.store.worker.leave(["bad", "good"])
+    async with world.unchanged():
+        assert await judge(world) == Judged(spared=("bad",)), "back, it would be the only one"
+    await world.add_worker("good", 100)
+    assert await judge(world) == Judged(quarantined=("bad",))
+
+
+@case()
+async def who_is_disabled_is_not_judged(world: World) -> None:
+    await fail_then_finish(world, await add_pair(world), 2)
     await world.store.operator.disable(["bad"])
     assert await judge(world) == Judged()
 

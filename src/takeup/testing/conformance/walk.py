@@ -23,7 +23,7 @@ JSON_COLUMNS = ("spec", "parameters", "result", "metadata", "processes", "capabi
 NOT_COMPARED = {
     "jobs": {"live_subject", "request_hash", "spec_hash"},
     "tasks": {"id", "lane_id", "splits"},
-    "workers": set[str](),
+    "workers": {"processes"},
     "outbox": {"id"},
     "artifacts": {"created_at", "job_id", "task_id"},
     "audit": {"seq", "task_id", "message_id", "available_at"},

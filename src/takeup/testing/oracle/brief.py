@@ -63,6 +63,8 @@ class OracleBriefs:
             for task_id, token in held
             if (row := self._state.tasks.get(task_id)) is not None
             and row.task.lease_owner == worker_id
+            and row.task.lease_expires_at is not None
+            and row.task.lease_expires_at > self._state.now()
             and (row.task.epoch, row.nonce_hash) == (token.epoch, nonce_hash(token.nonce))
         )
         return Glance(worker.status if worker else "unknown", still)

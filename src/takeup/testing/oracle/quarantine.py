@@ -35,17 +35,16 @@ def judge(state: State, budget: ErrorBudget) -> Judged:
             f"it failed {count} tasks within {budget.window_s:g} s that other workers finished, "
             f"and finished {finished} like them"
         )
-        state.workers[worker_id] = replace(
-            state.workers[worker_id], quarantined_at=state.now(), quarantine_reason=reason
-        )
+        worker = replace(state.workers[worker_id], quarantined_at=state.now(), quarantine_reason=reason)
+        state.workers[worker_id] = worker
         quarantined.append(worker_id)
-        state.log_worker(worker_id, "quarantine", Actor.RECOVERY, "active", reason)
+        state.log_worker(worker_id, "quarantine", Actor.RECOVERY, worker.status, reason)
     return Judged(tuple(quarantined), tuple(spared))
 
 
 def _blamed(state: State, worker: Worker, window_s: float) -> list[Event]:
-    """Its failures that count."""
-    if not is_able(worker):
+    """Its failures that count, whether it is still there or not."""
+    if worker.disabled or worker.quarantined_at is not None:
         return []
     since = state.ago(window_s)
     if worker.trusted_at is not None:
@@ -87,7 +86,8 @@ def _finished(state: State, worker_id: str, lanes: set[LanePlan], first_seq: int
 
 
 def _may_go(state: State, worker: Worker, blamed: set[LanePlan]) -> bool:
-    online = [one for one in state.workers.values() if one.status == "active" and not one.disabled]
+    there = [one for one in state.workers.values() if one.status == "active" or one.id == worker.id]
+    online = [one for one in there if not one.disabled]
     for lane in {row.plan.lane for row in state.tasks.values()}:
         if not lane.fits(worker.capabilities, worker.stages):
             continue
