@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import os
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,9 +62,16 @@ class Part:
     def rename(self, path: Path) -> None:
         """Give it its final name, which lasts too."""
         os.fsync(self._fd)
+        if not _is_still(self.path, self._fd):
+            raise UploadBusy("this file was removed under its writer")
         self.path.rename(path)
         sync_folder(path.parent)
         self.path = path
+
+    def remove(self) -> None:
+        """Remove it, and never another one that has its name by now."""
+        if _is_still(self.path, self._fd):
+            self.path.unlink()
 
 
 @contextlib.contextmanager
@@ -99,7 +106,12 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 async def undisturbed(work: Callable[..., None], *arguments: object) -> None:
     """Do this in a thread, to its end: a file that is closed under it could be another one by then."""
-    doing = asyncio.ensure_future(asyncio.to_thread(work, *arguments))
+    await to_its_end(asyncio.to_thread(work, *arguments))
+
+
+async def to_its_end(work: Awaitable[None]) -> None:
+    """Do this to its end, also if whoever waits for it is cut off meanwhile."""
+    doing = asyncio.ensure_future(work)
     try:
         await asyncio.shield(doing)
     except asyncio.CancelledError:
