@@ -1,4 +1,4 @@
-"""What is ended, cancelled or deleted while it becomes a video, over HTTP: an answer that names one is kept."""
+"""What is ended, cancelled or deleted while it becomes a video, over HTTP: a video that is told is kept."""
 
 import asyncio
 from collections import Counter

@@ -10,6 +10,7 @@ import pytest
 from takeup.app import App, open_app
 from takeup.core.points import arm
 from takeup.core.videos import About, Upload, Video, upload_of, video_id_of
+from takeup.engine.videos import pulling
 from takeup.engine.videos.errors import UploadBusy
 from takeup.engine.videos.keeper import FILE_AGE_S
 from takeup.engine.videos.pulling import Puller
@@ -177,8 +178,9 @@ async def test_adopted_by_another_server_while_this_one_sweeps(
 
 @BOTH
 async def test_a_pull_that_is_cancelled_becomes_no_video(
-    app: App, origin: Origin, renamed: Pause, puller: Callable[..., Puller]
+    app: App, origin: Origin, renamed: Pause, puller: Callable[..., Puller], monkeypatch: pytest.MonkeyPatch
 ):
+    monkeypatch.setattr(pulling, "BEAT_S", WITHIN_S)  # who fetches it does not hear of it before
     pull, one = await ask(app, origin.url), puller()
     await one.run_once()
     await renamed.come()
