@@ -9,6 +9,7 @@ from takeup.core.model import Completion, Failure
 from takeup.core.plan import NewJob
 from takeup.core.videos import About, NewVideo, Served, ServedQuality, SlugTaken, Video, subject_of
 from takeup.store.ops.uploads import Allowance, Quota
+from takeup.store.ops.videos import UploadEnded, VideoGone
 from takeup.store.store import Store
 from tests.store.scenes import ONE, Clock, add_worker, claim_request
 
@@ -16,7 +17,7 @@ SHA = "0" * 64
 HIGH = ServedQuality("720p", "avc1.64001f", 1280, 720, 1000, 800_000, 900_000)
 LOW = ServedQuality("240p", "avc1.640015", 426, 240, 100, 80_000, 90_000)
 FIRST, SECOND = Served(1, 4.0, (HIGH, LOW)), Served(2, 4.5, (LOW,))
-LARGE = Allowance(3, 1000, 400)
+LARGE, ROOMY = Allowance(3, 1000, 400), Allowance(100, 1000, 400)
 
 
 def number(n: int) -> str:
@@ -29,7 +30,10 @@ def job_of(video_id: str) -> NewJob:
 
 async def add(store: Store, n: int = 1, title: str = "A film", slug: str | None = None) -> Video:
     about = About(title, "film.mp4", slug=slug)
-    new = NewVideo(f"vid_{number(n)}", f"upl_{number(n)}", "key:me", about, 5, SHA)
+    upload_id = f"upl_{number(n)}"
+    if await store.uploads.look(upload_id) is None:
+        await store.uploads.begin("key:me", 5, about, life_s=100.0, allowance=ROOMY, upload_id=upload_id)
+    new = NewVideo(f"vid_{number(n)}", upload_id, "key:me", about, 5, SHA)
     return await store.videos.add(new, job_of(new.id))
 
 
@@ -253,6 +257,49 @@ async def test_a_video_ends_its_upload(every_store: Store):
     assert not await every_store.uploads.drop(made.id)
     assert await every_store.uploads.page() == []
     assert await every_store.uploads.drop(made.id, state="done")
+
+
+async def test_without_an_open_upload_there_is_no_video(every_store: Store):
+    made = await begin(every_store)
+    new = NewVideo(made.video_id, made.id, "key:me", made.about, 400, SHA)
+    assert await every_store.uploads.drop(made.id)
+    with pytest.raises(UploadEnded):
+        await every_store.videos.add(new, job_of(new.id))
+    assert (await every_store.videos.page(), await every_store.read.jobs()) == ([], [])
+
+
+async def test_whoever_commits_first_has_the_file(store: Store):
+    for _ in range(10):
+        made = await begin(store)
+        new = NewVideo(made.video_id, made.id, "key:me", made.about, 400, SHA)
+        added, was_dropped = await asyncio.gather(
+            store.videos.add(new, job_of(new.id)), store.uploads.drop(made.id), return_exceptions=True
+        )
+        assert isinstance(added, UploadEnded if was_dropped is True else Video)
+        assert bool(await store.videos.kept([new.id])) is not was_dropped
+
+
+async def test_the_job_of_a_deleted_video_is_not_retried(every_store: Store):
+    await add_worker(every_store)
+    video = await add(every_store)
+    await fail(every_store)
+    (again_id,) = await every_store.operator.retry([video.job_id or ""])
+    await fail(every_store)
+    await every_store.videos.delete(video.id)
+    with pytest.raises(VideoGone, match=video.id):
+        await every_store.operator.retry([again_id])
+    assert {job.status for job in await every_store.read.jobs()} == {"failed"}
+
+
+async def test_retried_and_deleted_at_once_nothing_goes_on(store: Store):
+    await add_worker(store)
+    for n in range(1, 9):
+        video = await add(store, n)
+        await store.operator.cancel([video.job_id or ""])
+        await asyncio.gather(
+            store.operator.retry([video.job_id or ""]), store.videos.delete(video.id), return_exceptions=True
+        )
+    assert {job.status for job in await store.read.jobs()} == {"cancelled"}
 
 
 async def test_two_that_begin_at_once_share_the_quota(store: Store):

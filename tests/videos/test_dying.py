@@ -116,6 +116,35 @@ async def test_a_deleted_video_goes_with_all_that_is_its(app: App, tmp_path: Pat
     assert [one.id for one in (await all_of(app))[0]] == [other.id]
 
 
+@pytest.mark.parametrize("point", BEFORE[1:3])
+async def test_what_is_cancelled_before_anybody_saw_its_end_is_not_adopted(app: App, point: str):
+    async with origin_of(WAV) as origin:
+        pull = await app.store.pulls.add("key:me", origin.url, About("Fetched"), count_max=1)
+        await die(app, "pull", point)
+    assert len(left(app)) == 1
+    assert await app.store.pulls.cancel(pull.id, "key:me")
+    await sweep(app)
+    assert (await all_of(app), left(app)) == (([], 0, 0), [])
+
+
+async def test_what_became_a_video_before_anybody_noted_it_is_not_cancelled(app: App):
+    async with origin_of(WAV) as origin:
+        pull = await app.store.pulls.add("key:me", origin.url, About("Fetched"), count_max=1)
+        await die(app, "pull", "intake.after add")
+        assert not await app.store.pulls.cancel(pull.id, "key:me")
+    await sweep(app, 2 * FILE_AGE_S)
+    assert left(app) == [f"{pull.video_id}.source"]
+
+
+async def test_ended_between_its_row_and_its_file_a_whole_file_is_swept(app: App):
+    await die(app, "take without a length", "intake.after rename")
+    long_after(app)
+    await die(app, "sweep", "intake.after drop")
+    assert ((await all_of(app)), len(left(app))) == (([], 0, 0), 1)
+    await sweep(app, 2 * FILE_AGE_S)
+    assert left(app) == []
+
+
 @pytest.mark.parametrize("point", BEFORE[1:])
 async def test_a_file_that_is_fetched_is_fetched_once(app: App, point: str):
     async with origin_of(WAV) as origin:

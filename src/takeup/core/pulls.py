@@ -54,6 +54,11 @@ def upload_for(pull_id: str) -> str:
     return UPLOAD + pull_id.removeprefix(PULL)
 
 
+def pull_for(upload_id: str) -> str:
+    """The pull that fills an upload, if it is one that is pulled."""
+    return PULL + upload_id.removeprefix(UPLOAD)
+
+
 class Beat(NamedTuple):
     """How far a pull is that goes on."""
 

@@ -14,7 +14,7 @@ from takeup.core.errors import NotFound, TakeupError
 from takeup.core.plan import NewJob
 from takeup.core.points import point
 from takeup.core.repeats import Asked
-from takeup.core.videos import About, NewVideo, Upload, Video, subject_of
+from takeup.core.videos import About, NewVideo, Upload, Video, subject_of, video_id_of
 from takeup.dispatch.bell import Bell
 from takeup.engine.videos.errors import (
     CannotProbe,
@@ -25,14 +25,16 @@ from takeup.engine.videos.errors import (
     UploadBusy,
     WrongOffset,
 )
+from takeup.engine.videos.holding import LATE, growing, held
 from takeup.engine.videos.places import Places
-from takeup.engine.videos.receiving import Digest, Part, opened, receive, undisturbed
+from takeup.engine.videos.receiving import Digest, Part, receive, to_its_end, undisturbed
 from takeup.media.errors import MediaError, NotMedia, NoTools, ToolCrashed, ToolFailed
 from takeup.media.probe import probe
 from takeup.media.source import look_at
 from takeup.media.tools import tools_of
 from takeup.pipelines.transcode import transcode
 from takeup.store.ops.uploads import BATCH_MAX, Allowance
+from takeup.store.ops.videos import UploadEnded
 from takeup.store.videos import UploadStore, VideoStore
 from takeup.telemetry.logs import logger
 
@@ -201,12 +203,12 @@ class Intake:
             user_id, length, about, life_s=SENT_AT_ONCE_S, upload_id=upload_id, asked=asked
         )
         point("intake.after begin")
-        with opened(self.places.part(upload.id), may_make=True) as part:
+        with growing(self.places, upload.id) as part:
             await self._check_still_open(upload, part)
             try:
                 await self._receive(part, body, offset=0, size_max=length or self.limits.bytes_max)
             except BaseException:
-                await asyncio.shield(self.drop(upload))
+                await self._drop(upload.id, part)
                 raise
             return await self._finish(upload, part)
 
@@ -222,7 +224,7 @@ class Intake:
         """The next part of a file; where it ends then, and the video if that was the last."""
         length = upload.length_bytes or self.limits.bytes_max
         self._check_open(upload)
-        with opened(self.places.part(upload.id), may_make=True) as part:
+        with growing(self.places, upload.id) as part:
             await self._check_still_open(upload, part)
             if part.size != offset:
                 raise WrongOffset(f"{part.size} bytes are there, not {offset}")
@@ -235,9 +237,9 @@ class Intake:
     async def _check_still_open(self, upload: Upload, part: Part) -> None:
         """Refuse a file that another request finished or removed before we had it."""
         now = await self._uploads.look(upload.id)
-        if now is None or now.state != "open" or self.places.source(upload.video_id).exists():
-            part.path.unlink()  # we made it, after that request
-            raise UploadBusy("this file was finished or removed just now")
+        if now is None or now.state != "open":
+            part.remove()  # we made it, after that request
+            raise UploadBusy(LATE)
 
     def _check_open(self, upload: Upload) -> None:
         """Refuse to go on with a file that is whole."""
@@ -272,12 +274,16 @@ class Intake:
         """Whether this is a video, or was one."""
         return bool(await self._videos.kept([video_id]))
 
-    async def drop(self, upload: Upload) -> None:
-        """Forget an upload and what is there of it."""
-        if await self._uploads.drop(upload.id):
+    async def _drop(self, upload_id: str, part: Part) -> None:
+        """Forget an upload and what is there of it: its file, which we hold, unless it is that of a video."""
+
+        async def drop() -> None:
+            await self._uploads.drop(upload_id)
             point("intake.after drop")
-            for path in (self.places.part(upload.id), self.places.source(upload.video_id)):
-                await asyncio.to_thread(path.unlink, missing_ok=True)
+            if not await self.is_taken(video_id_of(upload_id)):
+                part.remove()
+
+        await to_its_end(drop())
 
     async def forget(self, upload_id: str) -> None:
         """Drop what is left of an upload that broke off, if there is one."""
@@ -286,18 +292,22 @@ class Intake:
             await self.end(upload)
 
     async def end(self, upload: Upload) -> None:
-        """Forget an upload that nobody is sending."""
-        if upload.state == "open" and self.places.part(upload.id).exists():
-            with opened(self.places.part(upload.id)):
-                await self.drop(upload)
-        else:
-            await self.drop(upload)
+        """Forget an upload that nobody is sending, as it was seen; the video that it became stays."""
+        if upload.state != "open":
+            return
+        try:
+            with held(self.places, upload.id) as part:
+                now = await self._uploads.look(upload.id)
+                if now is not None and now.state == "open" and now.expires_at != upload.expires_at:
+                    raise UploadBusy("this file was gone on with just now")
+                await self._drop(upload.id, part)
+        except NotFound:
+            await self._uploads.drop(upload.id)
 
     async def adopt(self, upload: Upload) -> Video | None:
         """Make a video of a file that is there, and whose end nobody has seen."""
-        path = self.places.source(upload.video_id)
         try:
-            with opened(path if path.exists() else self.places.part(upload.id)) as part:
+            with held(self.places, upload.id) as part:
                 now = await self._uploads.look(upload.id)
                 if now is None or now.state != "open" or part.size != now.length_bytes:
                     return None
@@ -322,9 +332,12 @@ class Intake:
             video = await self._videos.add(
                 new, self.job(new.id, new.about.profile, new.about.title, user_id=new.user_id)
             )
+        except UploadEnded as error:
+            await self._drop(upload.id, part)
+            raise UploadBusy(str(error), advice=error.help) from error
         except TakeupError as error:
             if error.http_status < FAULTS_FROM:
-                await self.drop(upload)
+                await self._drop(upload.id, part)
             raise
         point("intake.after add")
         self._bell.ring(CHANGES)

@@ -4,14 +4,17 @@ import asyncio
 import shutil
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from takeup.core.errors import TakeupError
+from takeup.core.errors import NotFound, TakeupError
 from takeup.core.points import point
-from takeup.core.videos import Upload, upload_of
+from takeup.core.videos import Upload, upload_of, video_id_of
 from takeup.engine.videos.errors import UploadBusy
 from takeup.engine.videos.intake import Intake
+from takeup.engine.videos.places import SOURCE
+from takeup.engine.videos.receiving import opened
 from takeup.engine.videos.shelf import Shelf
 from takeup.store.ops.uploads import BATCH_MAX
 from takeup.store.ops.videos import Kept
@@ -21,6 +24,8 @@ from takeup.telemetry.logs import logger
 PART_AGE_S = 3600.0
 FILE_AGE_S = 86_400.0
 """Files of videos that nobody knows are kept longer: another database may know them."""
+
+UNKNOWN = "nobody knows it"
 
 T = TypeVar("T")
 
@@ -95,8 +100,7 @@ class VideoKeeper:
             known = await self._uploads.known([upload_id for upload_id, _ in batch])
             for upload_id, path in batch:
                 if upload_id not in known and self._is_old(path, PART_AGE_S):
-                    path.unlink(missing_ok=True)
-                    log.info("removed", file=path.name, why="nobody knows it")
+                    await self._sweep(upload_id, path)
 
     async def _keep_videos(self) -> None:
         files = await asyncio.to_thread(lambda: dict(self._places.sources()))
@@ -112,12 +116,29 @@ class VideoKeeper:
     async def _keep(self, video_id: str, row: Kept | None, paths: Sequence[Path]) -> None:
         """Remove the files of a video that was deleted or is unknown; note what is served of any other."""
         if row is None:
-            old = [path for path in paths if self._is_old(path, FILE_AGE_S)]
-            await self._remove(old, "nobody knows it")
+            for path in [path for path in paths if self._is_old(path, FILE_AGE_S)]:
+                if path.is_dir():
+                    await self._remove([path], UNKNOWN)
+                else:
+                    await self._sweep(upload_of(video_id), path)
         elif row.is_deleted:
             await self._remove([] if row.is_busy else paths, "its video was deleted")
         elif self._shelf.current(video_id) not in (None, row.served_version):
             await self._shelf.note(video_id)
+
+    async def _sweep(self, upload_id: str, path: Path) -> None:
+        """Remove the file of an upload if nobody knows it, while nobody can begin to."""
+        if _is_link(path):  # none of ours: nobody opens it
+            await self._remove([path], UNKNOWN)
+            return
+        with suppress(UploadBusy, NotFound), opened(path) as part:
+            if await self._uploads.known([upload_id]):
+                return
+            if path.suffix == SOURCE and await self._intake.is_taken(video_id_of(upload_id)):
+                return
+            part.remove()
+            point("keeper.after remove")
+            log.info("removed", file=path.name, why=UNKNOWN)
 
     async def _remove(self, paths: Sequence[Path], why: str) -> None:
         for path in paths:
@@ -133,6 +154,10 @@ class VideoKeeper:
             return self._wall() - path.stat().st_mtime > age_s
         except FileNotFoundError:
             return False
+
+
+def _is_link(path: Path) -> bool:
+    return path.is_symlink()
 
 
 def _batches(found: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -63,9 +63,16 @@ class Part:
     def rename(self, path: Path) -> None:
         """Give it its final name, which lasts too."""
         os.fsync(self._fd)
+        if not _is_still(self.path, self._fd):
+            raise UploadBusy("this file was removed under its writer")
         self.path.rename(path)
         sync_folder(path.parent)
         self.path = path
+
+    def remove(self) -> None:
+        """Remove it, and never another one that has its name by now."""
+        if _is_still(self.path, self._fd):
+            self.path.unlink()
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from takeup.core.ids import canonical_json
 from takeup.core.pulls import PULL, Beat, Pull, PullEnd
 from takeup.core.repeats import Asked
 from takeup.core.videos import About
-from takeup.store.op import Op, Row, Rows, query
+from takeup.store.op import Op, Row, Rows, Together, query
 from takeup.store.ops.read import page_size
 from takeup.store.ops.uploads import Quota
 from takeup.store.ops.videos import BEHIND_ALL
@@ -121,8 +121,12 @@ def has_waited(pull_id: str, wait_s: float) -> Op[bool]:
 
 
 def cancel(pull_id: str, user_id: str) -> Op[bool]:
-    """Fetch no more of it; whether it was not over."""
-    yield from find(pull_id, user_id)
+    """Fetch no more of it; whether it was not over: what became a video already is no more cancelled."""
+    yield Together()
+    pull = yield from find(pull_id, user_id)
+    yield query("pull_for_change", id=pull_id)
+    if (yield query("video_request", id=pull.video_id)):
+        return False
     return bool((yield query("cancel_pull", id=pull_id)))
 
 

@@ -6,24 +6,30 @@ from collections.abc import Sequence
 from takeup.core.errors import IllegalMove, NotFound
 from takeup.core.machine import JOB
 from takeup.core.plan import JobPlan, LanePlan, NeedPlan, StagePlan, TaskPlan
+from takeup.core.videos import video_of
 from takeup.store.op import Op, Row, query
 from takeup.store.ops.submit import submit
+from takeup.store.ops.videos import check_wanted
 
 
 def retry(jobs: Sequence[tuple[str, str]], *, request_id: str | None = None) -> Op[list[str]]:
     """Run each finished job again under its new id, all or none: (old id, new id); answers with the new."""
     rows = yield query("jobs_for_change", j=[(job_id,) for job_id in sorted({old for old, _ in jobs})])
     found = {row["id"]: row for row in rows}
-    plans = []
-    for old, new in jobs:
+    for old, _ in jobs:
         if old not in found:
             raise NotFound(f"no job has the id {old!r}")
         if found[old]["status"] not in JOB.final:
             raise IllegalMove(f"job {old} is {found[old]['status']} and cannot be retried before it ended")
-        (row,) = yield query("job_by_id", job_id=old)
+    stored = {}
+    for old in found:
+        (stored[old],) = yield query("job_by_id", job_id=old)
+    yield from check_wanted({video_of(row["subject"]) for row in stored.values()})
+    plans = []
+    for old, new in jobs:
         stages = yield query("stages_of_job", job_id=old)
         needs = yield query("needs_of_job", job_id=old)
-        plans.append((new, again(row, stages, needs)))
+        plans.append((new, again(stored[old], stages, needs)))
     return (yield from submit(plans, request_id=request_id))
 
 

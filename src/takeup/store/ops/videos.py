@@ -1,12 +1,13 @@
 """Videos: each is written with the job that makes its stream; what is served is noted afterwards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from takeup.core.errors import InvalidInput, NotFound, SubjectBusy, VersionMismatch
+from takeup.core.errors import Conflict, InvalidInput, NotFound, SubjectBusy, VersionMismatch
 from takeup.core.plan import YEARS, JobPlan
+from takeup.core.pulls import pull_for
 from takeup.core.repeats import Asked
 from takeup.core.videos import NewVideo, Served, ServedQuality, SlugTaken, Video, slugs_to_try, subject_of
 from takeup.store.op import Op, Row, Together, query
@@ -17,9 +18,23 @@ from takeup.store.ops.submit import submit
 ADVICE = "`GET /api/videos` lists the videos there are."
 BEHIND_ALL = datetime(YEARS[1], 1, 1, tzinfo=UTC)
 CANCELLED = "the video was deleted"
+GIVEN_UP = ("CANCELLED", "FAILED")
+"""What became of a pull of which nothing is kept."""
 
 MakePlan = Callable[[str], JobPlan]
 """The job of a video, for the profile it has."""
+
+
+class UploadEnded(Conflict):
+    """The file came whole, and was not wanted any more."""
+
+    help = "Send it again as a new upload; nothing of it was kept."
+
+
+class VideoGone(Conflict):
+    """The job is one of a video that is served no more."""
+
+    help = "Send the file again as a new video."
 
 
 class Kept(NamedTuple):
@@ -32,11 +47,18 @@ class Kept(NamedTuple):
 
 
 def add(new: NewVideo, job_id: str, plan: JobPlan, hint: str = "") -> Op[Video]:
-    """Write a video and its job, and end its upload: all or nothing; what was written before is answered."""
+    """Write a video and its job, and end its upload: all or nothing; what was written before is answered.
+
+    Whoever ended the upload, or gave up its pull, before this commits has the last word.
+    """
     yield Together()
+    pulls = yield query("pull_for_change", id=pull_for(new.upload_id))
+    was_open = yield query("end_upload", id=new.upload_id)
     known = yield query("video_state", id=new.id)
     if known:
         return video_from(known[0])
+    if not was_open or (pulls and pulls[0]["status"] in GIVEN_UP):
+        raise UploadEnded(f"{new.upload_id} was ended before its file became a video")
     yield query(
         "add_video",
         id=new.id,
@@ -50,7 +72,6 @@ def add(new: NewVideo, job_id: str, plan: JobPlan, hint: str = "") -> Op[Video]:
         upload_id=new.upload_id,
     )
     yield from submit([(job_id, plan)], hint=hint)
-    yield query("end_upload", id=new.upload_id)
     return (yield from find(new.id))
 
 
@@ -147,6 +168,14 @@ def _hold(video_id: str) -> Op[Row]:
     if not rows:
         raise NotFound(f"no video has the id {video_id!r}", advice=ADVICE)
     return rows[0]
+
+
+def check_wanted(video_ids: Iterable[str | None]) -> Op[None]:
+    """Refuse to make streams of videos that were deleted; until the commit nobody deletes these."""
+    for video_id in sorted(set(filter(None, video_ids))):
+        is_there = yield query("video_for_change", id=video_id)
+        if not is_there and (yield query("video_state", id=video_id)):
+            raise VideoGone(f"video {video_id} was deleted; its job cannot be retried")
 
 
 def qualities(video_id: str) -> Op[list[ServedQuality]]:

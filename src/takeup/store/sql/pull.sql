@@ -10,6 +10,9 @@ VALUES (:id, :user_id, :url, :about, 'WAITING', :request_hash, {now}, {now});
 -- name: pull_by_id
 SELECT * FROM pulls WHERE id = :id;
 
+-- name: pull_for_change
+SELECT status FROM pulls WHERE id = :id {lock};
+
 -- name: pulls_among
 SELECT * FROM pulls WHERE id {among g(id text)};
 

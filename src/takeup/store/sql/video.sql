@@ -100,7 +100,7 @@ UPDATE uploads SET expires_at = {after :life_s}
 WHERE id = :id AND state = 'open' AND expires_at < {after :low_s} RETURNING id;
 
 -- name: end_upload
-UPDATE uploads SET state = 'done' WHERE id = :id;
+UPDATE uploads SET state = 'done' WHERE id = :id AND state = 'open' RETURNING id;
 
 -- name: drop_upload
 DELETE FROM uploads WHERE id = :id AND state = :state RETURNING id;
