@@ -34,14 +34,14 @@ def locked(
             fcntl.flock(descriptor, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             raise busy from None
-        if not _is_still(path, descriptor):
+        if not is_still(path, descriptor):
             raise gone
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
+def is_still(path: Path, descriptor: int) -> bool:
     """Whether what was opened still has its name."""
     try:
         return path.lstat().st_ino == os.fstat(descriptor).st_ino

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from takeup.artifacts.files import sync_folder
-from takeup.artifacts.locking import locked
+from takeup.artifacts.locking import is_still, locked
 from takeup.core.errors import InvalidInput, NotFound
 from takeup.engine.videos.errors import ChunkChecksum, NoRoom, TooLarge, UploadBusy
 
@@ -63,7 +63,7 @@ class Part:
     def rename(self, path: Path) -> None:
         """Give it its final name, which lasts too."""
         os.fsync(self._fd)
-        if not _is_still(self.path, self._fd):
+        if not is_still(self.path, self._fd):
             raise UploadBusy("this file was removed under its writer")
         self.path.rename(path)
         sync_folder(path.parent)
@@ -71,7 +71,7 @@ class Part:
 
     def remove(self) -> None:
         """Remove it, and never another one that has its name by now."""
-        if _is_still(self.path, self._fd):
+        if is_still(self.path, self._fd):
             self.path.unlink()
 
 
