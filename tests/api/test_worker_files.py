@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from takeup.app import App
+from takeup.artifacts.layout import LOCK
 from takeup.core.errors import Conflict, InvalidInput
 from takeup.core.model import (
     Artifact,
@@ -228,7 +229,7 @@ class TestArchives:
 
         first = asyncio.create_task(self.send(http, lease, good, pieces=slowly()))
         async with asyncio.timeout(10):
-            while not list(staged.rglob("master.m3u8")):
+            while not list(staged.rglob(LOCK)):
                 await asyncio.sleep(0.01)
         refused(await self.send(http, lease, good), 409, "conflict")
         await afar.source.release(afar.id, [lease.held], reason="back", request_id="r")

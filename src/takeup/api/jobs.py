@@ -14,8 +14,9 @@ from takeup.api.problems import HttpError, refusals
 from takeup.api.strict import StrictRoute, words_in_path
 from takeup.app import App
 from takeup.core.errors import InvalidInput, NotFound, UnknownPipeline
+from takeup.core.files import JobFile
 from takeup.core.machine import JOB
-from takeup.core.model import Control, Job, JobFile, LogLine, Step, Task
+from takeup.core.model import Control, Job, LogLine, Step, Task
 from takeup.core.pipeline import Pipeline
 from takeup.core.plan import NewJob
 from takeup.core.policy import PRIORITY_DEFAULT, PRIORITY_MAX

@@ -18,8 +18,9 @@ from takeup.artifacts.local import LocalArtifacts
 from takeup.artifacts.locking import locked
 from takeup.artifacts.manifest import Manifest
 from takeup.core.errors import DISK_FULL, Conflict, InvalidInput, LeaseLost, NotFound, TakeupError
+from takeup.core.files import MadeFile
 from takeup.core.ids import nonce_hash
-from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask, MadeFile
+from takeup.core.model import Answer, Artifact, Completion, Held, HeldTask
 from takeup.core.pipeline import Pipeline
 from takeup.core.points import point
 from takeup.engine.late import publish_won

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from takeup.core.model import Attempt, JobFile, LogLine, Step, StepEnd, Task
+from takeup.core.files import JobFile
+from takeup.core.model import Attempt, LogLine, Step, StepEnd, Task
 from takeup.core.progress import JobProgress
 from takeup.core.quality import Quality
 from takeup.core.why import Facts

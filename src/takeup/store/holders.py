@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from takeup.core.model import Held, HeldTask, MadeFile
+from takeup.core.files import MadeFile
+from takeup.core.model import Held, HeldTask
 from takeup.store.drivers import Driver
 from takeup.store.ops import holder
 

@@ -4,12 +4,12 @@ import json
 from dataclasses import fields
 from typing import Any
 
+from takeup.core.files import JobFile
 from takeup.core.model import (
     Artifact,
     Attempt,
     Event,
     Job,
-    JobFile,
     ListedJob,
     LogLine,
     Message,

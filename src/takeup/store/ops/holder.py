@@ -4,8 +4,9 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 
+from takeup.core.files import MadeFile
 from takeup.core.ids import nonce_hash
-from takeup.core.model import Artifact, Brief, Held, HeldTask, MadeFile
+from takeup.core.model import Artifact, Brief, Held, HeldTask
 from takeup.store.op import Op, query
 
 

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from takeup.core.errors import InvalidInput, NotFound
-from takeup.core.model import Artifact, Attempt, Event, Job, JobFile, JobPlace, ListedJob, Task, Worker
+from takeup.core.files import JobFile
+from takeup.core.model import Artifact, Attempt, Event, Job, JobPlace, ListedJob, Task, Worker
 from takeup.store.op import Op, Row, query
 from takeup.store.rows import (
     artifact_of,
