@@ -27,6 +27,8 @@ LONG = (
     r"media/test_kinds\.py::.*\[(hlg|hdr10|turned by 180)\]",
     r"media/test_afar\.py::.*\[postgres15\]",
     r"api/test_refusals\.py::.*\[sqlite\]",
+    r"api/test_(worker_files|revoked|repeats|uploads|videos|sparse|readers|ended_meanwhile)\.py::.*\[.*postgres15",
+    r"videos/test_(racing|keeper|receiving)\.py::.*\[.*postgres15",
 )
 
 
