@@ -148,7 +148,10 @@ async def test_seen_before_it_had_its_name_and_ended_after(app: App, other: App)
 @BOTH
 async def test_gone_on_with_since_it_expired(app: App):
     upload = await begin(app, 0.001)
-    (expired,) = await app.store.uploads.expired()
+    async with asyncio.timeout(10):
+        while not (found := await app.store.uploads.expired()):
+            await asyncio.sleep(0.01)
+    (expired,) = found
     await app.intake.go_on(upload, 0, body(WAV[:10]))
     with pytest.raises(UploadBusy):
         await app.intake.end(expired)
