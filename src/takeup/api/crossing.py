@@ -25,7 +25,7 @@ class CrossSite(HttpError):
 
 
 def csrf_token(session: Key) -> str:
-    """What a page must know besides the cookie, which a browser sends by itself; of this session alone."""
+    """What a page must know besides the cookie, which a browser sends by itself; another for each login."""
     return digest(f"takeup csrf {session.text}")
 
 
@@ -35,7 +35,7 @@ def check_crossing(request: Request, token: str) -> None:
         raise CrossSite("it is not said which page sent this")
     shown = request.headers.getlist(HEADER)
     if len(shown) != 1 or not hmac.compare_digest(shown[0].encode(), token.encode()):
-        raise CrossSite(f"the header {HEADER} is missing or not that of this session")
+        raise CrossSite(f"the header {HEADER} is missing or not that of the login")
 
 
 def check_origin(request: Request) -> bool:

@@ -95,7 +95,7 @@ async def set_up(request: Request, response: Response, body: SetupBody) -> Me:
 
 @own.post("/logout", status_code=HTTPStatus.NO_CONTENT, responses=CHANGE, response_class=Response)
 async def log_out(request: Request, response: Response, session: Own) -> None:
-    """End this session."""
+    """Log out: the cookie opens nothing any more."""
     await app_of(request).store.people.end_session(session.id)
     gate = gate_of(request)
     gate.sessions.forget(session.hash)
