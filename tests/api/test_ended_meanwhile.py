@@ -2,39 +2,21 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import httpx2
-import pytest
 
 from takeup.app import App
 from takeup.core.videos import video_id_of
+from tests.api.fetching import WAV, more_settings, origin, url
 from tests.api.test_jobs import refused
 from tests.api.test_uploads import TUS, begin, go_on
 from tests.api.test_videos import files, send
-from tests.videos.making import sound
-from tests.videos.origin import Origin, origin_of
+from tests.videos.origin import Origin
 
-WAV = sound()
+__all__ = ["more_settings", "origin", "url"]
+
 ROUNDS = 12
 WITHIN_S = 30
-
-
-@pytest.fixture
-async def origin() -> AsyncIterator[Origin]:
-    async with origin_of(WAV) as one:
-        yield one
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/takeup.db"
-
-
-@pytest.fixture
-def more_settings() -> Mapping[str, object]:
-    return {"pull_http": "allowed", "pull_allowed_networks": "127.0.0.1/32", "upload_quota_count": 2}
 
 
 async def shown(operator: httpx2.AsyncClient) -> list[str]:

@@ -1,36 +1,17 @@
 """Files that the server is asked to fetch: whose they are, which addresses are refused, how many at once."""
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping
-from pathlib import Path
 
 import httpx2
-import pytest
 
 from takeup.app import App
 from tests.api.conftest import Client, key_of
+from tests.api.fetching import WAV, more_settings, origin, url
 from tests.api.test_jobs import refused
 from tests.api.test_videos import files
-from tests.videos.making import sound
-from tests.videos.origin import Origin, origin_of
+from tests.videos.origin import Origin
 
-WAV = sound(1.0)
-
-
-@pytest.fixture
-async def origin() -> AsyncIterator[Origin]:
-    async with origin_of(WAV) as one:
-        yield one
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/takeup.db"
-
-
-@pytest.fixture
-def more_settings() -> Mapping[str, object]:
-    return {"pull_http": "allowed", "pull_allowed_networks": "127.0.0.1/32", "upload_quota_count": 2}
+__all__ = ["more_settings", "origin", "url"]
 
 
 async def test_a_file_is_asked_for_fetched_and_shown(app: App, operator: httpx2.AsyncClient, origin: Origin):
